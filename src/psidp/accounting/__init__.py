@@ -1,0 +1,1 @@
+"""What composition costs, with proof. This floor knows mechanisms and curves, and nothing of dice, ledgers or screens."""

@@ -1,0 +1,1 @@
+"""Thin adapters to other people's libraries. This floor translates; it computes nothing itself."""

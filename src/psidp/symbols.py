@@ -1,0 +1,139 @@
+"""The quantities psidp speaks of, each declared once: name, letter, meaning, domain, typical range, other names.
+
+A name here is the name everywhere: Python argument, command-line flag, JSON key, column and axis label.
+The object that holds a domain also tests it and writes the refusal, so that the two cannot drift apart.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SYMBOLS", "Symbol", "symbol"]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """One quantity: what it is called, what it means, and where it lives."""
+
+    name: str
+    letter: str
+    meaning: str
+    domain: str
+    typical: str
+    elsewhere: str = ""
+
+    @property
+    def lower(self) -> float:
+        """Lower end of the domain."""
+        return float(self.domain[1 : self.domain.index(",")])
+
+    @property
+    def upper(self) -> float:
+        """Upper end of the domain."""
+        return float(self.domain[self.domain.index(",") + 1 : -1])
+
+    def array(self, value: Any) -> NDArray[np.float64]:
+        """`value` as float64, every entry inside the domain, or a refusal that names the first that is not."""
+        numbers = self._numbers(value)
+        inside = self._inside(numbers)
+        if not inside.all():
+            where = np.unravel_index(int(np.argmin(inside)), inside.shape)
+            raise ValueError(self.refusal(float(numbers[where]), where))
+        return numbers
+
+    def number(self, value: Any) -> float:
+        """`value` as one float inside the domain."""
+        numbers = self.array(value)
+        if numbers.ndim:
+            raise TypeError(f"{self.name} ({self.meaning}) must be one number, got shape {numbers.shape}.")
+        return float(numbers)
+
+    def refusal(self, value: object, where: tuple[Any, ...] = ()) -> str:
+        """The sentence that says `value` is outside the domain."""
+        at = f" at index {', '.join(str(int(i)) for i in where)}" if where else ""
+        return f"{self.name} ({self.meaning}) must be in {self.domain}, got {self.name}={value}{at}."
+
+    def _inside(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Where the entries lie in the domain; in positive form, so that NaN lies outside."""
+        above = numbers >= self.lower if self.domain[0] == "[" else numbers > self.lower
+        below = numbers <= self.upper if self.domain[-1] == "]" else numbers < self.upper
+        return np.asarray(above & below)
+
+    def _numbers(self, value: Any) -> NDArray[np.float64]:
+        """`value` as float64 without ever reading text, booleans, masks or complex numbers as numbers."""
+        try:
+            raw = np.asarray(value)
+        except ValueError as error:
+            raise TypeError(f"{self.name} ({self.meaning}) must be a rectangular array of numbers.") from error
+        if isinstance(value, np.ma.MaskedArray) or raw.dtype.kind not in "iufO":
+            raise TypeError(self._no_number(value))
+        if raw.dtype.kind == "O":
+            return self._objects(raw)
+        return raw.astype(np.float64, copy=False)
+
+    def _objects(self, raw: NDArray[Any]) -> NDArray[np.float64]:
+        """Fractions and large integers, one by one."""
+        out = np.empty(raw.shape)
+        for where, entry in np.ndenumerate(raw):
+            if not isinstance(entry, Real) or isinstance(entry, bool | np.bool_):
+                raise TypeError(self._no_number(entry))
+            try:
+                out[where] = float(entry)
+            except OverflowError:
+                raise ValueError(self.refusal(f"{entry:.3e}" if isinstance(entry, int) else entry)) from None
+        return out
+
+    def _no_number(self, value: object) -> str:
+        shown = repr(value)
+        shown = shown if len(shown) <= 40 else shown[:37] + "..."
+        return (
+            f"{self.name} ({self.meaning}) must be a real number or an array of them, got {shown} "
+            f"of type {type(value).__name__}."
+        )
+
+
+_ALL = (
+    Symbol("psi", "ψ", "sensitivity index Delta/sigma", "[0,inf)", "0.1 to 6", "mu in GDP; 1/noise_multiplier"),
+    Symbol("kappa", "κ", "probability of outright failure", "[0,1)", "0 or below 1e-6", "delta_0, delta slack"),
+    Symbol("epsilon", "ε", "privacy loss bound", "[0,inf]", "0.1 to 10", "eps"),
+    Symbol("delta", "δ", "probability slack of (epsilon, delta)-DP", "[0,1]", "1e-10 to 1e-5", "delta"),
+    Symbol("log_delta", "log δ", "natural logarithm of delta", "[-inf,0]", "-25 to -10", ""),
+    Symbol("alpha", "α", "order of the Renyi divergence", "[1,inf]", "1 to 64", "order, lambda"),
+    Symbol("rho", "ρ", "Renyi divergence of order alpha", "[0,inf]", "0 to 20", "epsilon(alpha), RDP epsilon"),
+    Symbol("zcdp", "ρ", "zero-concentrated DP parameter", "[0,inf)", "0.005 to 18", "rho"),
+    Symbol("fpr", "x", "false positive rate of the attack", "[0,1]", "1e-5 to 0.1", "alpha, type I error"),
+    Symbol("tpr", "R(x)", "true positive rate of the attack", "[0,1]", "fpr to 1", "power, 1 - beta"),
+    Symbol("fnr", "f(x)", "false negative rate of the attack", "[0,1]", "0 to 1 - fpr", "beta, type II error"),
+    Symbol("auc", "AUC", "area under the ROC curve", "[0.5,1]", "0.5 to 0.99", "AUROC, C statistic"),
+    Symbol("advantage", "Adv", "largest TPR - FPR of any attack", "[0,1]", "0 to 0.99", "total variation, eta"),
+    Symbol("prior", "π", "probability of membership before the release", "[0,1]", "0.001 to 0.5", "baseline"),
+    Symbol("sensitivity", "Δ", "L2 sensitivity of the query", "[0,inf)", "any", "l2_norm_clip, max_grad_norm"),
+    Symbol("sigma", "σ", "standard deviation of the noise", "(0,inf)", "any", "std, scale, stddev"),
+    Symbol("noise_multiplier", "σ/Δ", "noise over sensitivity in DP-SGD", "(0,inf)", "0.5 to 10", "sigma, z"),
+    Symbol("sampling_rate", "q", "chance of a record to be in a batch", "[0,1]", "1e-4 to 0.1", "q, sample_rate"),
+    Symbol("steps", "T", "number of noisy steps", "[1,inf)", "1 to 1e6", "num_steps, T"),
+)
+
+SYMBOLS: dict[str, Symbol] = {entry.name: entry for entry in _ALL}
+
+
+def symbol(name: str) -> Symbol:
+    """The quantity called `name`."""
+    return SYMBOLS[name]
+
+
+def notation() -> Iterator[str]:
+    """The lines of docs/notation.md."""
+    yield "| name | letter | meaning | domain | typical | elsewhere |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for s in _ALL:
+        domain = s.domain.replace(",", ", ")
+        yield f"| `{s.name}` | {s.letter} | {s.meaning} | {domain} | {s.typical} | {s.elsewhere} |"
+
+
+assert all(s.lower <= s.upper <= inf for s in _ALL)

@@ -1,0 +1,74 @@
+"""The house keeps its shape: floors rest on floors below, outside libraries have one door, files stay one noun."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parent.parent / "src" / "psidp"
+FLOORS = ["errors", "symbols", "maths", "guarantee", "accounting", "noise", "release", "auditing", "bridges", "present"]
+MAY_USE = {  # what a floor may import besides itself
+    "errors": set(),
+    "symbols": {"errors"},
+    "maths": {"errors", "symbols"},
+    "guarantee": {"errors", "symbols", "maths"},
+    "accounting": {"errors", "symbols", "maths", "guarantee"},
+    "noise": {"errors", "symbols", "maths"},
+    "release": {"errors", "symbols", "maths", "guarantee", "accounting", "noise"},
+    "auditing": {"errors", "symbols", "maths", "guarantee", "accounting", "noise", "release"},
+    "bridges": {"errors", "symbols", "maths", "guarantee", "accounting", "noise", "release", "auditing"},
+    "present": {"errors", "symbols", "maths", "guarantee", "accounting", "noise", "release", "auditing", "bridges"},
+}
+DOORS = {
+    "scipy": {"maths"},
+    "cryptography": {"noise"},
+    "sqlalchemy": {"release"},
+    "ibis": {"release"},
+    "altair": {"present"},
+    "typer": {"present"},
+    "rich": {"present"},
+    "fastapi": {"present"},
+    "opacus": {"bridges"},
+    "dp_accounting": {"bridges"},
+    "torch": {"bridges"},
+}
+FILES = sorted(SRC.rglob("*.py"))
+
+
+def floor_of(path: Path) -> str:
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> list[str]:
+    names = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            names.append(node.module or "")
+    return names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SRC)))
+def test_a_file_imports_only_floors_below_and_libraries_through_their_door(path):
+    floor = floor_of(path)
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "psidp" and floor != "__init__":
+            assert len(parts) > 1, f"{path} leans on the shop window"
+            assert parts[1] == floor or parts[1] in MAY_USE[floor], f"{path} imports {name}"
+        if parts[0] in DOORS:
+            assert floor in DOORS[parts[0]], f"{path} opens a second door to {parts[0]}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SRC)))
+def test_a_file_is_one_noun_with_a_first_sentence(path):
+    assert ast.get_docstring(ast.parse(path.read_text())), f"{path} does not say what it is"
+    assert len(path.read_text().splitlines()) <= 400, f"{path} has a second noun inside"
+    assert path.stem not in {"utils", "common", "misc", "helpers", "base"}
+
+
+def test_every_floor_exists_and_is_placed():
+    assert {floor_of(p) for p in FILES} - {"__init__"} <= set(FLOORS)
+    assert set(MAY_USE) == set(FLOORS)
