@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parent.parent / "src" / "psidp"
-FLOORS = ["errors", "symbols", "maths", "guarantee", "accounting", "noise", "release", "auditing", "bridges", "present"]
+FLOORS = [
+    "errors",
+    "symbols",
+    "maths",
+    "guarantee",
+    "accounting",
+    "noise",
+    "release",
+    "auditing",
+    "bridges",
+    "present",
+]
 MAY_USE = {  # what a floor may import besides itself
     "errors": set(),
     "symbols": {"errors"},
@@ -17,7 +28,17 @@ MAY_USE = {  # what a floor may import besides itself
     "release": {"errors", "symbols", "maths", "guarantee", "accounting", "noise"},
     "auditing": {"errors", "symbols", "maths", "guarantee", "accounting", "noise", "release"},
     "bridges": {"errors", "symbols", "maths", "guarantee", "accounting", "noise", "release", "auditing"},
-    "present": {"errors", "symbols", "maths", "guarantee", "accounting", "noise", "release", "auditing", "bridges"},
+    "present": {
+        "errors",
+        "symbols",
+        "maths",
+        "guarantee",
+        "accounting",
+        "noise",
+        "release",
+        "auditing",
+        "bridges",
+    },
 }
 DOORS = {
     "scipy": {"maths"},
