@@ -1,3 +1,91 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
+from psidp.errors import IncomparableError, MismatchError, MissingExtraError, PsidpError
+from psidp.guarantee import Guarantee, compose
+from psidp.maths import sensitivity
+from psidp.maths.bayes import (
+    bayes_error,
+    divergence,
+    odds_multiplier,
+    positive_predictive_value,
+    reconstruction_bound,
+)
+from psidp.maths.implied import epsilon_from_log_delta, epsilon_from_psi, psi_from_epsilon_delta
+from psidp.maths.loss import loss_mean, loss_variance, sufficient_delta, sufficient_delta_gap
+from psidp.maths.profile import delta_from_psi, log_delta_from_psi
+from psidp.maths.renyi import (
+    alpha_optimal,
+    epsilon_from_rdp,
+    epsilon_via_rdp,
+    psi_from_rho,
+    psi_from_zcdp,
+    renyi_divergence,
+    rho_from_psi,
+    zcdp_from_psi,
+)
+from psidp.maths.roc import (
+    Rates,
+    Tangent,
+    advantage_from_psi,
+    auc_from_psi,
+    binormal_auc,
+    binormal_roc,
+    failed_roc,
+    fnr_from_psi,
+    psi_from_advantage,
+    psi_from_auc,
+    psi_from_rates,
+    rates_at_threshold,
+    region_tpr,
+    tangent,
+    tpr_from_psi,
+)
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Guarantee",
+    "IncomparableError",
+    "MismatchError",
+    "MissingExtraError",
+    "PsidpError",
+    "Rates",
+    "Tangent",
+    "advantage_from_psi",
+    "alpha_optimal",
+    "auc_from_psi",
+    "bayes_error",
+    "binormal_auc",
+    "binormal_roc",
+    "compose",
+    "delta_from_psi",
+    "divergence",
+    "epsilon_from_log_delta",
+    "epsilon_from_psi",
+    "epsilon_from_rdp",
+    "epsilon_via_rdp",
+    "failed_roc",
+    "fnr_from_psi",
+    "log_delta_from_psi",
+    "loss_mean",
+    "loss_variance",
+    "odds_multiplier",
+    "positive_predictive_value",
+    "psi_from_advantage",
+    "psi_from_auc",
+    "psi_from_epsilon_delta",
+    "psi_from_rates",
+    "psi_from_rho",
+    "psi_from_zcdp",
+    "rates_at_threshold",
+    "reconstruction_bound",
+    "region_tpr",
+    "renyi_divergence",
+    "rho_from_psi",
+    "sensitivity",
+    "sufficient_delta",
+    "sufficient_delta_gap",
+    "tangent",
+    "tpr_from_psi",
+    "zcdp_from_psi",
+]

@@ -5,8 +5,7 @@ The object that holds a domain also tests it and writes the refusal, so that the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from math import inf
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -27,18 +26,16 @@ class Symbol:
     typical: str
     elsewhere: str = ""
 
-    @property
-    def lower(self) -> float:
-        """Lower end of the domain."""
-        return float(self.domain[1 : self.domain.index(",")])
+    lower: float = field(init=False)
+    upper: float = field(init=False)
 
-    @property
-    def upper(self) -> float:
-        """Upper end of the domain."""
-        return float(self.domain[self.domain.index(",") + 1 : -1])
+    def __post_init__(self) -> None:
+        lower, upper = self.domain[1:-1].split(",")
+        object.__setattr__(self, "lower", float(lower))
+        object.__setattr__(self, "upper", float(upper))
 
     def array(self, value: Any) -> NDArray[np.float64]:
-        """`value` as float64, every entry inside the domain, or a refusal that names the first that is not."""
+        """`value` as float64 with every entry inside the domain, or a refusal that names the first outside."""
         numbers = self._numbers(value)
         inside = self._inside(numbers)
         if not inside.all():
@@ -69,9 +66,7 @@ class Symbol:
         try:
             raw = np.asarray(value)
         except ValueError as error:
-            raise TypeError(
-                f"{self.name} ({self.meaning}) must be a rectangular array of numbers."
-            ) from error
+            raise TypeError(f"{self.name} ({self.meaning}) must be a rectangular array of numbers.") from error
         if isinstance(value, np.ma.MaskedArray) or raw.dtype.kind not in "iufO":
             raise TypeError(self._no_number(value))
         if raw.dtype.kind == "O":
@@ -100,38 +95,25 @@ class Symbol:
 
 
 _ALL = (
-    Symbol(
-        "psi", "ψ", "sensitivity index Delta/sigma", "[0,inf)", "0.1 to 6", "mu in GDP; 1/noise_multiplier"
-    ),
-    Symbol(
-        "kappa", "κ", "probability of outright failure", "[0,1)", "0 or below 1e-6", "delta_0, delta slack"
-    ),
+    Symbol("psi", "ψ", "sensitivity index Delta/sigma", "[0,inf)", "0.1 to 6", "mu in GDP; 1/noise_multiplier"),
+    Symbol("kappa", "κ", "probability of outright failure", "[0,1)", "0 or below 1e-6", "delta slack"),
     Symbol("epsilon", "ε", "privacy loss bound", "[0,inf]", "0.1 to 10", "eps"),
     Symbol("delta", "δ", "probability slack of (epsilon, delta)-DP", "[0,1]", "1e-10 to 1e-5", "delta"),
-    Symbol("log_delta", "log δ", "natural logarithm of delta", "[-inf,0]", "-25 to -10", ""),
+    Symbol("log_delta", "log δ", "natural logarithm of delta", "[-inf,0]", "-25 to -10"),
     Symbol("alpha", "α", "order of the Renyi divergence", "[1,inf]", "1 to 64", "order, lambda"),
-    Symbol(
-        "rho", "ρ", "Renyi divergence of order alpha", "[0,inf]", "0 to 20", "epsilon(alpha), RDP epsilon"
-    ),
+    Symbol("rho", "ρ", "Renyi divergence of order alpha", "[0,inf]", "0 to 20", "epsilon(alpha), RDP epsilon"),
     Symbol("zcdp", "ρ", "zero-concentrated DP parameter", "[0,inf)", "0.005 to 18", "rho"),
     Symbol("fpr", "x", "false positive rate of the attack", "[0,1]", "1e-5 to 0.1", "alpha, type I error"),
     Symbol("tpr", "R(x)", "true positive rate of the attack", "[0,1]", "fpr to 1", "power, 1 - beta"),
-    Symbol(
-        "fnr", "f(x)", "false negative rate of the attack", "[0,1]", "0 to 1 - fpr", "beta, type II error"
-    ),
+    Symbol("fnr", "f(x)", "false negative rate of the attack", "[0,1]", "0 to 1 - fpr", "beta, type II error"),
     Symbol("auc", "AUC", "area under the ROC curve", "[0.5,1]", "0.5 to 0.99", "AUROC, C statistic"),
-    Symbol(
-        "advantage", "Adv", "largest TPR - FPR of any attack", "[0,1]", "0 to 0.99", "total variation, eta"
-    ),
+    Symbol("advantage", "Adv", "largest TPR - FPR of any attack", "[0,1]", "0 to 0.99", "total variation, eta"),
     Symbol("prior", "π", "probability of membership before the release", "[0,1]", "0.001 to 0.5", "baseline"),
-    Symbol(
-        "sensitivity", "Δ", "L2 sensitivity of the query", "[0,inf)", "any", "l2_norm_clip, max_grad_norm"
-    ),
+    Symbol("probability", "p", "chance of the event", "[0,1]", "1e-5 to 0.05"),
+    Symbol("sensitivity", "Δ", "L2 sensitivity of the query", "[0,inf)", "any", "l2_norm_clip, max_grad_norm"),
     Symbol("sigma", "σ", "standard deviation of the noise", "(0,inf)", "any", "std, scale, stddev"),
     Symbol("noise_multiplier", "σ/Δ", "noise over sensitivity in DP-SGD", "(0,inf)", "0.5 to 10", "sigma, z"),
-    Symbol(
-        "sampling_rate", "q", "chance of a record to be in a batch", "[0,1]", "1e-4 to 0.1", "q, sample_rate"
-    ),
+    Symbol("sampling_rate", "q", "chance of a record to be in a batch", "[0,1]", "1e-4 to 0.1", "q, sample_rate"),
     Symbol("steps", "T", "number of noisy steps", "[1,inf)", "1 to 1e6", "num_steps, T"),
 )
 
@@ -150,6 +132,3 @@ def notation() -> Iterator[str]:
     for s in _ALL:
         domain = s.domain.replace(",", ", ")
         yield f"| `{s.name}` | {s.letter} | {s.meaning} | {domain} | {s.typical} | {s.elsewhere} |"
-
-
-assert all(s.lower <= s.upper <= inf for s in _ALL)

@@ -1,1 +1,1 @@
-"""What composition costs, with proof. This floor knows mechanisms and curves, and nothing of dice, ledgers or screens."""
+"""What composition costs, with proof. This floor knows events and curves, nothing of dice, ledgers or screens."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from psidp.symbols import Symbol, symbol
 
-__all__ = ["Array", "Reals", "elementwise"]
+__all__ = ["Array", "Reals", "elementwise", "select"]
 
 type_params = ParamSpec("type_params")
 Reals = Any
@@ -24,7 +24,8 @@ BLOCK = 8192
 def elementwise(kernel: Callable[type_params, Reals]) -> Callable[type_params, Reals]:
     """`kernel` on anything that broadcasts: arguments named after symbols are checked against their domains.
 
-    The kernel itself sees flat float64 arrays of one length, inside their domains, and returns such an array.
+    The kernel itself sees flat float64 arrays of one length, inside their domains, and returns such an array; or, for
+    a call with plain numbers, NumPy scalars, on which arithmetic is six times faster than on arrays of one entry.
     """
     names = list(signature(kernel).parameters)
     symbols = [symbol(name) for name in names]
@@ -37,7 +38,7 @@ def elementwise(kernel: Callable[type_params, Reals]) -> Callable[type_params, R
         arrays = [s.array(v) for s, v in zip(symbols, values, strict=True)]
         shape = _shape(symbols, arrays)
         if shape == ():
-            return float(_run(kernel, [a.reshape(1) for a in arrays])[0])
+            return float(_run(kernel, [a[()] for a in arrays]))
         flat = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
         return _in_blocks(kernel, flat).reshape(shape)
 
@@ -63,6 +64,13 @@ def _in_blocks(kernel: Callable[..., Reals], flat: list[Array]) -> Array:
         part = slice(start, start + BLOCK)
         out[part] = _run(kernel, [a[part] for a in flat])
     return out
+
+
+def select(condition: Any, yes: Reals, no: Reals) -> Reals:
+    """np.where, without its price when all three are scalars."""
+    if condition.ndim:
+        return np.where(condition, yes, no)
+    return yes if condition else no
 
 
 def _run(kernel: Callable[..., Reals], flat: list[Array]) -> Array:

@@ -1,1 +1,1 @@
-"""Words and pictures: the command line, tables, cards and pages. This floor decides nothing; it parses, calls, shows."""
+"""Words and pictures: command line, tables, cards, pages. This floor decides nothing; it parses, calls, shows."""

@@ -1,0 +1,42 @@
+"""Tail and quantile of the standard normal, each with the error that its users must grant it."""
+
+import numpy as np
+from scipy.special import ndtri
+
+from psidp.maths.elementwise import Reals, select
+from psidp.maths.mills import mills
+
+__all__ = ["SQRT_2PI", "TINY", "UNIT", "log_tail", "quantile", "quantile_error", "tail", "tail_error"]
+
+SQRT_2PI = 2.5066282746310002
+UNIT = 2.0**-53
+"""Half the spacing of the floats just above one: the largest relative error of one rounding."""
+TINY = 5e-324
+
+
+def tail(x: Reals) -> Reals:
+    """Phi(-x), the mass above x, to a relative tail_error(x)."""
+    magnitude = np.abs(x)
+    small = np.exp(-0.5 * magnitude * magnitude) / SQRT_2PI * mills(magnitude)
+    return select(x >= 0.0, small, 1.0 - small)
+
+
+def tail_error(x: Reals) -> Reals:
+    """Relative error granted to tail(x), not counting that of x itself; tests/maths/test_normal.py measures less."""
+    return UNIT * (10.0 + 2.0 * select(x > 0.0, x * x, 0.0))
+
+
+def quantile(p: Reals) -> Reals:
+    """Phi^-1(p), to an absolute quantile_error."""
+    return ndtri(p)
+
+
+def quantile_error(z: Reals) -> Reals:
+    """Absolute error granted to z = quantile(p): four times the 9.5 roundings of max(1, |z|) ever measured."""
+    return 38.0 * UNIT * np.maximum(1.0, np.abs(z))
+
+
+def log_tail(x: float) -> tuple[float, float]:
+    """log Phi(-x) for x >= 0, and the hazard rate phi(x)/Phi(-x), minus its derivative."""
+    ratio = float(mills(np.float64(x)))
+    return -0.5 * x * x - float(np.log(SQRT_2PI / ratio)), 1.0 / ratio

@@ -1,0 +1,161 @@
+r"""The privacy profile of the Gaussian mechanism: delta as a function of epsilon, in linear and in log space.
+
+.. math:: \delta(\varepsilon) = \Phi(\psi/2 - \varepsilon/\psi) - e^{\varepsilon}\,\Phi(-\psi/2 - \varepsilon/\psi)
+                              = \varphi(a)\,(R(a) - R(b)), \quad a = \varepsilon/\psi - \psi/2,\; b = a + \psi
+
+with the Mills ratio R. Written so, nothing overflows and nothing cancels; 1 - delta = phi(a) (R(-a) + R(b)) serves
+where delta is near one. docs/design/profile.md tells why, and what was measured.
+"""
+
+from dataclasses import dataclass
+from math import log, pi
+from typing import Self
+
+import numpy as np
+
+from psidp.maths.elementwise import Reals, elementwise, select
+from psidp.maths.mills import mills, mills_difference
+from psidp.maths.normal import SQRT_2PI, TINY, UNIT
+
+__all__ = ["delta_from_psi", "log_delta_from_psi"]
+
+LOG_SQRT_2PI = 0.5 * log(2.0 * pi)
+COMPLEMENT_SLACK = 8.0 * UNIT
+"""Relative error granted to 1 - delta when a promise is rounded; tests/maths/test_profile.py measures less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place on the profile, with the one combination of Mills ratios that does not cancel there."""
+
+    a: Reals
+    D: Reals
+    """R(a) - R(b), so that phi(a) D is delta; in the complement R(-a) + R(b), so that phi(a) D is 1 - delta."""
+    complement: Reals
+
+    @classmethod
+    def on(cls, a: Reals, m: Reals, psi: Reals, complement: Reals) -> Self:
+        """The point with a = m - psi/2 that the caller gives, seen from the side that the caller chooses."""
+        if complement.all():
+            return cls(a, _mills_sum(a, m, psi), complement)
+        D = mills_difference(a, m, psi)
+        if complement.any():
+            D = select(complement, _mills_sum(a, m, psi), D)
+        return cls(a, D, complement)
+
+
+def _mills_sum(a: Reals, m: Reals, psi: Reals) -> Reals:
+    """R(-a) + R(b)."""
+    return mills(np.maximum(-a, -0.625)) + mills(m + 0.5 * psi)
+
+
+def _evaluate(psi: Reals, epsilon: Reals) -> tuple[Point, Reals, Reals]:
+    """The point of (psi, epsilon), psi > 0, and a^2/2 as the unrounded sum of two floats."""
+    a, a_rest = _offset(psi, epsilon)
+    square, rest = _product(a, a)
+    point = Point.on(a, epsilon / psi, psi, (a < -0.3) & (psi > 1.25))
+    return point, 0.5 * square, select(square < 1e30, 0.5 * rest + a * a_rest, 0.0)
+
+
+def _offset(psi: Reals, epsilon: Reals) -> tuple[Reals, Reals]:
+    """a = epsilon/psi - psi/2 = (2 epsilon - psi^2)/(2 psi) as the unrounded sum of two floats."""
+    square, square_rest = _product(psi, psi)
+    small = psi < 1e-100  # psi^2 does not count, and products would underflow
+    if small.any():
+        lift = select(small, 2.0**600, 1.0)
+        psi, epsilon, square = psi * lift, epsilon * lift, select(small, 0.0, square)
+    top = 2.0 * epsilon - square
+    back = top - 2.0 * epsilon
+    top_rest = (2.0 * epsilon - (top - back)) - (square + back) - square_rest
+    a = (top + top_rest) / (2.0 * psi)
+    product, product_rest = _product(a, 2.0 * psi)
+    a_rest = (((top - product) - product_rest) + top_rest) / (2.0 * psi)
+    plain = (psi < 1e100) & (np.abs(a) < 1e100)
+    if plain.all():
+        return a, a_rest
+    rough = epsilon / psi - 0.5 * psi * (1.0 + 8.0 * UNIT)
+    return select(plain, a, rough), select(plain, a_rest, 0.0)
+
+
+def _product(x: Reals, y: Reals) -> tuple[Reals, Reals]:
+    """x y as the unrounded sum of two floats (Dekker 1971)."""
+    x_high, y_high = x * 134217729.0, y * 134217729.0  # 2^27 + 1
+    x_high, y_high = x_high - (x_high - x), y_high - (y_high - y)
+    x_low, y_low = x - x_high, y - y_high
+    product = x * y
+    rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+    return product, rest
+
+
+def _slack(psi: Reals) -> Reals:
+    """Relative error granted to delta when a promise is rounded; tests/maths/test_profile.py measures less."""
+    return UNIT * select(psi > 1.25, 12.5, 9.5)
+
+
+def _one_minus(small: Reals) -> Reals:
+    """1 - small rounded up, 1 - small >= 1/4."""
+    one_minus = 1.0 - small
+    return select(1.0 - one_minus > small, np.nextafter(one_minus, 1.0), one_minus)
+
+
+@elementwise
+def delta_from_psi(psi: Reals, epsilon: Reals) -> Reals:
+    r"""Smallest delta for which a psi-mechanism is (epsilon, delta)-DP, never rounded down.
+
+    .. math:: \delta = \Phi(\psi/2 - \varepsilon/\psi) - e^{\varepsilon}\,\Phi(-\psi/2 - \varepsilon/\psi)
+
+    Guarantees:
+        At least the true delta, and above it by a relative 3e-15 at most where it exceeds 1e-300, against
+        ball arithmetic in tests/maths/test_profile.py. A delta too small for a float comes back as 5e-324, not 0.
+
+    Args:
+        psi: sensitivity index, [0, inf).
+        epsilon: privacy loss bound, [0, inf].
+
+    Examples:
+        >>> delta_from_psi(1.0, 1.0)
+        0.1269367...
+        >>> delta_from_psi(1.0, [0.0, 1.0, 10.0])
+        array([3.82924923e-01, 1.26936738e-01, 9.81...e-23])
+
+    References:
+        Balle and Wang 2018, Theorem 8; the paper's final theorem, first statement.
+    """
+    point, square, rest = _evaluate(select(psi > 0.0, psi, 1.0), epsilon)
+    small = np.exp(-square) * (1.0 - rest) / SQRT_2PI * point.D
+    delta = small * (1.0 + _slack(psi))
+    if point.complement.any():
+        delta = select(point.complement, _one_minus(small * (1.0 - COMPLEMENT_SLACK)), delta)
+    delta = np.maximum(delta, TINY)
+    return select((psi > 0.0) & (epsilon < np.inf), delta, 0.0)
+
+
+@elementwise
+def log_delta_from_psi(psi: Reals, epsilon: Reals) -> Reals:
+    r"""Natural logarithm of the delta of a psi-mechanism at epsilon, never rounded down, with no underflow.
+
+    .. math:: \log\delta = -a^2/2 - \log\sqrt{2\pi} + \log(R(a) - R(b)), \quad a = \varepsilon/\psi - \psi/2
+
+    Guarantees:
+        At least the true value, and above it by a relative 1e-14 at most where log delta < -1e-3, against ball
+        arithmetic in tests/maths/test_profile.py.
+
+    Args:
+        psi: sensitivity index, [0, inf); 0 gives -inf.
+        epsilon: privacy loss bound, [0, inf]; inf gives -inf.
+
+    Examples:
+        >>> log_delta_from_psi(0.1, 20.0)
+        -20003.81...
+
+    References:
+        As delta_from_psi.
+    """
+    point, square, rest = _evaluate(select(psi > 0.0, psi, 1.0), epsilon)
+    tail = (np.log(point.D) - LOG_SQRT_2PI - rest) - square
+    tail += _slack(psi) + 6.0 * UNIT * np.abs(tail)
+    if point.complement.any():
+        small = np.exp(-square) * (1.0 - rest) / SQRT_2PI * point.D * (1.0 - COMPLEMENT_SLACK)
+        tail = select(point.complement, np.log1p(-np.minimum(small, 0.75)), tail)
+    log_delta = np.maximum(np.minimum(tail, 0.0), -np.finfo(float).max)
+    return select((psi > 0.0) & (epsilon < np.inf), log_delta, -np.inf)

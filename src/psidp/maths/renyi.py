@@ -1,0 +1,235 @@
+r"""Renyi divergence: rho = alpha psi^2/2, the two conversions to (epsilon, delta), and Gaussians of unequal variance.
+
+The conversions are bounds, not values: the profile of psi is exact and is what psidp uses; these exist because people
+hold RDP numbers, and because the paper compares them.
+"""
+
+from math import inf, log
+from typing import Literal
+
+import numpy as np
+
+from psidp.maths.elementwise import Reals, elementwise, select
+from psidp.maths.normal import UNIT
+from psidp.symbols import symbol
+
+__all__ = [
+    "Conversion",
+    "alpha_optimal",
+    "epsilon_from_rdp",
+    "epsilon_via_rdp",
+    "psi_from_rho",
+    "psi_from_zcdp",
+    "renyi_divergence",
+    "rho_from_psi",
+    "zcdp_from_psi",
+]
+
+Conversion = Literal["improved", "standard"]
+
+
+@elementwise
+def rho_from_psi(psi: Reals, alpha: Reals) -> Reals:
+    r"""Renyi divergence of order alpha of a psi-mechanism, never rounded down.
+
+    .. math:: \rho = \alpha\psi^2/2
+
+    Examples:
+        >>> rho_from_psi(1.0, 2.0)
+        1.0000000000000004
+
+    References:
+        The paper's RDP lemma; Mironov 2017, Proposition 7.
+    """
+    return select(psi > 0.0, 0.5 * alpha * psi * psi * (1.0 + 4.0 * UNIT), 0.0)
+
+
+@elementwise
+def psi_from_rho(rho: Reals, alpha: Reals) -> Reals:
+    r"""Largest psi of a Gaussian mechanism that is (alpha, rho)-RDP, never rounded up.
+
+    .. math:: \psi = \sqrt{2\rho/\alpha}
+
+    Of a Gaussian mechanism only: what (alpha, rho)-RDP of another mechanism is worth, Guarantee.from_rdp tells.
+
+    Examples:
+        >>> psi_from_rho(1.0, 2.0)
+        0.9999999999999996
+    """
+    return select(rho < np.inf, np.sqrt(2.0 * rho / alpha) * (1.0 - 4.0 * UNIT), np.inf)
+
+
+def zcdp_from_psi(psi: Reals) -> Reals:
+    r"""Zero-concentrated DP parameter of a psi-mechanism, never rounded down: psi^2/2.
+
+    Examples:
+        >>> round(zcdp_from_psi(2.0), 12)
+        2.0
+
+    References:
+        Bun and Steinke 2016, Proposition 1.6.
+    """
+    return rho_from_psi(psi, 1.0)
+
+
+def psi_from_zcdp(zcdp: Reals) -> Reals:
+    """Largest psi of a Gaussian mechanism that is zcdp-zCDP, never rounded up: sqrt(2 zcdp).
+
+    Of a Gaussian mechanism only: what zCDP of another mechanism is worth, Guarantee.from_zcdp tells.
+
+    Examples:
+        >>> round(psi_from_zcdp(0.5), 12)
+        1.0
+    """
+    return psi_from_rho(symbol("zcdp").array(zcdp)[()], 1.0)
+
+
+def epsilon_from_rdp(rho: Reals, alpha: Reals, delta: Reals, conversion: Conversion = "improved") -> Reals:
+    r"""An epsilon at delta for any mechanism that is (alpha, rho)-RDP; a bound, never below 0 and never rounded down.
+
+    .. math:: \text{standard: } \rho + \frac{\log(1/\delta)}{\alpha - 1} \qquad
+              \text{improved: } \rho + \log\frac{\alpha - 1}{\alpha} - \frac{\log\delta + \log\alpha}{\alpha - 1}
+
+    Args:
+        rho: Renyi divergence, [0, inf].
+        alpha: order, [1, inf]; 1 gives inf.
+        delta: probability slack, [0, 1].
+        conversion: "improved" or "standard".
+
+    Examples:
+        >>> round(epsilon_from_rdp(1.0, 2.0, 1e-5), 6)
+        11.126631
+        >>> round(epsilon_from_rdp(1.0, 2.0, 1e-5, conversion="standard"), 6)
+        12.512925
+
+    References:
+        Standard: Mironov 2017, Proposition 3. Improved: Balle et al. 2020, Theorem 21; Canonne et al. 2020, Prop. 12.
+    """
+    if conversion == "standard":
+        return _standard(rho, alpha, delta)
+    if conversion == "improved":
+        return _improved(rho, alpha, delta)
+    raise ValueError(f'conversion must be "improved" or "standard", got conversion={conversion!r}.')
+
+
+@elementwise
+def _standard(rho: Reals, alpha: Reals, delta: Reals) -> Reals:
+    extra = -np.log(delta) / (alpha - 1.0)
+    return _at_order(rho, alpha, delta, rho + extra, rho + extra)
+
+
+@elementwise
+def _improved(rho: Reals, alpha: Reals, delta: Reals) -> Reals:
+    extra = -(np.log(delta) + np.log(alpha)) / (alpha - 1.0)
+    shrink = np.log1p(-1.0 / alpha)
+    return _at_order(rho, alpha, delta, rho + extra + shrink, rho + np.abs(extra) + np.abs(shrink))
+
+
+def _at_order(rho: Reals, alpha: Reals, delta: Reals, epsilon: Reals, size: Reals) -> Reals:
+    """The bound at an inner order, rounded up by what its terms can have lost; and its limits at alpha = 1 and inf."""
+    inner = np.maximum(epsilon + 8.0 * UNIT * size, 0.0)
+    result = select((alpha > 1.0) & (delta > 0.0), inner, np.inf)
+    return select(alpha == np.inf, rho, result)
+
+
+def alpha_optimal(psi: Reals, delta: Reals, conversion: Conversion = "improved") -> Reals:
+    r"""The order alpha > 1 at which the conversion of a psi-mechanism gives the smallest epsilon.
+
+    .. math:: \text{standard: } 1 + \sqrt{2\log(1/\delta)}/\psi \qquad
+              \text{improved: the root of } (\alpha - 1)^2\psi^2/2 + \log\alpha = \log(1/\delta)
+
+    Examples:
+        >>> round(alpha_optimal(1.0, 1e-5, conversion="standard"), 4)
+        5.7985
+        >>> round(alpha_optimal(1.0, 1e-5), 4)
+        5.4318
+    """
+    if conversion == "standard":
+        return _alpha_standard(psi, delta)
+    if conversion == "improved":
+        return _alpha_improved(psi, delta)
+    raise ValueError(f'conversion must be "improved" or "standard", got conversion={conversion!r}.')
+
+
+@elementwise
+def _alpha_standard(psi: Reals, delta: Reals) -> Reals:
+    return 1.0 + np.sqrt(-2.0 * np.log(delta)) / psi
+
+
+@elementwise
+def _alpha_improved(psi: Reals, delta: Reals) -> Reals:
+    """Newton from above in s = log(alpha - 1), in which the equation is convex and increasing."""
+    goal = -np.log(delta)
+    s = np.minimum(0.5 * np.log(2.0 * goal) - np.log(psi), goal)
+    for _ in range(40):
+        t = np.exp(s)
+        value = 0.5 * (psi * t) ** 2 + np.log1p(t) - goal
+        s = s - value / ((psi * t) ** 2 + t / (1.0 + t))
+    return select(delta < 1.0, 1.0 + np.exp(s), 1.0)
+
+
+def epsilon_via_rdp(psi: Reals, delta: Reals, conversion: Conversion = "improved") -> Reals:
+    r"""The epsilon that RDP gives a psi-mechanism at its optimal order; a bound, never below the exact epsilon.
+
+    Standard, in closed form: psi^2/2 + psi sqrt(2 log(1/delta)).
+
+    Examples:
+        >>> round(epsilon_via_rdp(1.0, 1e-5, conversion="standard"), 6)
+        5.298526
+        >>> round(epsilon_via_rdp(1.0, 1e-5), 6)
+        4.728387
+    """
+    p, d = np.broadcast_arrays(symbol("psi").array(psi), symbol("delta").array(delta))
+    with np.errstate(all="ignore"):
+        alpha = np.maximum(np.asarray(alpha_optimal(p, d, conversion)), 1.0)
+    alpha = np.where(np.isfinite(alpha), alpha, np.inf)
+    epsilon = np.asarray(epsilon_from_rdp(np.asarray(rho_from_psi(p, alpha)), alpha, d, conversion))
+    epsilon = np.where((p == 0.0) | (d == 1.0), 0.0, epsilon)
+    return float(epsilon) if epsilon.ndim == 0 else epsilon
+
+
+def renyi_divergence(alpha: float, distance: float, sigma_i: float, sigma_j: float, dimension: int = 1) -> float:
+    r"""Renyi divergence of order alpha from N(mu_i, sigma_i^2 I) to N(mu_j, sigma_j^2 I) in d dimensions.
+
+    .. math:: d\log\frac{\sigma_j}{\sigma_i} + \frac{d}{2(\alpha - 1)}\log\frac{\sigma_j^2}{s}
+              + \frac{\alpha\lVert\mu_i - \mu_j\rVert^2}{2 s}, \quad s = \alpha\sigma_j^2 + (1 - \alpha)\sigma_i^2
+
+    +inf where s <= 0; alpha = 1 is the Kullback-Leibler divergence, alpha = inf the limit.
+
+    Args:
+        alpha: order, [1, inf].
+        distance: Euclidean distance of the means, [0, inf).
+        sigma_i: standard deviation of the first.
+        sigma_j: standard deviation of the second.
+        dimension: number of coordinates, 1 or more.
+
+    Examples:
+        >>> renyi_divergence(2.0, distance=1.0, sigma_i=1.0, sigma_j=1.0)
+        1.0
+        >>> renyi_divergence(3.0, distance=1.0, sigma_i=2.0, sigma_j=1.0)
+        inf
+
+    References:
+        Gil, Alajaji and Linder 2013, Table 2; the paper's Renyi corollary with variances squared.
+    """
+    alpha, distance = symbol("alpha").number(alpha), symbol("sensitivity").number(distance)
+    si, sj = symbol("sigma").number(sigma_i), symbol("sigma").number(sigma_j)
+    if not (isinstance(dimension, int) and dimension >= 1):
+        raise ValueError(f"dimension must be a whole number of at least 1, got dimension={dimension}.")
+    vi, vj, square = si * si, sj * sj, distance * distance
+    if alpha == 1.0:
+        return dimension * (log(sj / si) + vi / (2.0 * vj) - 0.5) + square / (2.0 * vj)
+    if alpha == inf:
+        return _largest_log_ratio(dimension, si, sj, square)
+    s = vi + alpha * (vj - vi)
+    if not s > 0.0:
+        return inf
+    spread = log(sj / si) + log(vj / s) / (2.0 * (alpha - 1.0))
+    return dimension * spread + alpha * square / (2.0 * s)
+
+
+def _largest_log_ratio(dimension: int, si: float, sj: float, square: float) -> float:
+    """The divergence of order infinity: the largest log density ratio."""
+    if sj > si:
+        return dimension * log(sj / si) + square / (2.0 * (sj * sj - si * si))
+    return 0.0 if sj == si and square == 0.0 else inf

@@ -1,0 +1,126 @@
+"""L2 sensitivity: how far one person can move a query's answer, for the queries people ask.
+
+Adjacency is always said: "add-remove" (one person joins or leaves) or "replace-one" (one person's data change, the
+number of people stays). With `contributions` = 1 each person has exactly one record; with k > 1, at most k.
+Every function rounds up.
+"""
+
+from fractions import Fraction
+from math import inf, isfinite, isqrt, nextafter, sqrt
+from typing import Literal
+
+__all__ = [
+    "Adjacency",
+    "check_adjacency",
+    "clipped_sum",
+    "clipped_vector",
+    "count",
+    "histogram",
+    "mean_of_known_size",
+]
+
+Adjacency = Literal["add-remove", "replace-one"]
+
+
+def check_adjacency(adjacency: str) -> Adjacency:
+    """`adjacency` itself, or the sentence that refuses it."""
+    if adjacency == "add-remove" or adjacency == "replace-one":
+        return adjacency  # type: ignore[return-value]
+    raise ValueError(f'adjacency must be "add-remove" or "replace-one", got adjacency={adjacency!r}.')
+
+
+def count(adjacency: Adjacency, contributions: int = 1) -> float:
+    """Sensitivity of a count of records: k, the number of records a person may have.
+
+    Examples:
+        >>> count("add-remove"), count("replace-one", contributions=3)
+        (1.0, 3.0)
+    """
+    check_adjacency(adjacency)
+    return float(_whole("contributions", contributions))
+
+
+def clipped_sum(lower: float, upper: float, adjacency: Adjacency, contributions: int = 1) -> float:
+    """Sensitivity of a sum of values clipped to [lower, upper].
+
+    k max(|lower|, |upper|) under add-remove. Under replace-one upper - lower for one record each, and for at most k
+    records the distance from the smallest to the largest total they can have.
+
+    Examples:
+        >>> clipped_sum(-1.0, 5.0, "add-remove"), clipped_sum(-1.0, 5.0, "replace-one")
+        (5.0, 6.0)
+        >>> clipped_sum(0.0, 5.0, "replace-one", contributions=2)
+        10.0
+    """
+    _bounds(lower, upper)
+    k = _whole("contributions", contributions)
+    low, high = Fraction(lower), Fraction(upper)
+    if check_adjacency(adjacency) == "add-remove":
+        return _up(k * max(abs(low), abs(high)))
+    return _up(high - low if k == 1 else max(k * high, Fraction(0)) - min(k * low, Fraction(0)))
+
+
+def mean_of_known_size(lower: float, upper: float, size: int, adjacency: Adjacency = "replace-one") -> float:
+    """Sensitivity of the mean of `size` values clipped to [lower, upper]: (upper - lower)/size, replace-one only.
+
+    Examples:
+        >>> mean_of_known_size(0.0, 100.0, 50)
+        2.0
+    """
+    if check_adjacency(adjacency) != "replace-one":
+        raise ValueError(
+            'adjacency must be "replace-one" for a mean of known size: adding or removing a person changes the size. '
+            "Release a noisy sum and a noisy count instead."
+        )
+    _bounds(lower, upper)
+    return _up((Fraction(upper) - Fraction(lower)) / _whole("size", size))
+
+
+def histogram(adjacency: Adjacency, contributions: int = 1, one_per_bin: bool = False) -> float:
+    """Sensitivity of a vector of counts over disjoint bins.
+
+    1 under add-remove and sqrt 2 under replace-one; k times that for at most k records; sqrt k times that if a person
+    counts at most once in a bin.
+
+    Examples:
+        >>> histogram("add-remove"), round(histogram("replace-one"), 4)
+        (1.0, 1.4142)
+        >>> histogram("add-remove", contributions=4), histogram("add-remove", contributions=4, one_per_bin=True)
+        (4.0, 2.0)
+    """
+    k = _whole("contributions", contributions)
+    square = (k if one_per_bin else k * k) * (1 if check_adjacency(adjacency) == "add-remove" else 2)
+    return float(isqrt(square)) if isqrt(square) ** 2 == square else nextafter(sqrt(square), inf)
+
+
+def clipped_vector(norm: float, adjacency: Adjacency, contributions: int = 1) -> float:
+    """Sensitivity of a sum of vectors clipped to an L2 norm (gradients, say): k norm, or 2 k norm for replace-one.
+
+    Examples:
+        >>> clipped_vector(1.5, "add-remove"), clipped_vector(1.5, "replace-one")
+        (1.5, 3.0)
+    """
+    if not (isfinite(norm) and norm >= 0.0):
+        raise ValueError(f"norm (the clipping bound) must be in [0, inf), got norm={norm}.")
+    k = _whole("contributions", contributions) * (1 if check_adjacency(adjacency) == "add-remove" else 2)
+    return _up(k * Fraction(norm))
+
+
+def _up(value: Fraction) -> float:
+    """The smallest float at or above the value."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        raise ValueError("the sensitivity is too large for a float: choose smaller bounds.") from None
+    return nearest if Fraction(nearest) >= value else nextafter(nearest, inf)
+
+
+def _bounds(lower: float, upper: float) -> None:
+    if not (isfinite(lower) and isfinite(upper) and lower <= upper):
+        raise ValueError(f"bounds must be finite with lower <= upper, got lower={lower}, upper={upper}.")
+
+
+def _whole(name: str, value: int) -> int:
+    if isinstance(value, bool) or not (isinstance(value, int) and value >= 1):
+        raise ValueError(f"{name} must be a whole number of at least 1, got {name}={value}.")
+    return value
