@@ -63,7 +63,8 @@ def epsilon_from_log_delta(psi: Reals, log_delta: Reals) -> Reals:
 
     Guarantees:
         log_delta_from_psi(psi, result) <= log_delta, as computed; above the true epsilon by at most 1e-14
-        (epsilon + psi) plus what 26 roundings of log_delta are worth, against ball arithmetic in tests/maths/test_implied.py.
+        (epsilon + psi) plus what 26 roundings of log_delta are worth, against ball arithmetic in
+        tests/maths/test_implied.py.
 
     Args:
         psi: sensitivity index, [0, inf).
