@@ -70,7 +70,7 @@ def select(condition: Any, yes: Reals, no: Reals) -> Reals:
     """np.where, without its price when all three are scalars."""
     if condition.ndim:
         return np.where(condition, yes, no)
-    return yes if condition else no
+    return np.float64(yes if condition else no)
 
 
 def _run(kernel: Callable[..., Reals], flat: list[Array]) -> Array:

@@ -2,7 +2,8 @@ r"""The profile turned round: epsilon from (psi, delta) and psi from (epsilon, d
 
 delta(psi, epsilon) is an undiscounted Black call with forward 1, strike e^epsilon and total volatility psi; so these
 are its implied strike and implied volatility. Each takes a rational starting value and a fixed number of Householder
-steps of order four, whose derivatives are free once the Mills ratios are known. docs/design/profile.md gives the derivation.
+steps of order four, whose derivatives are free once the Mills ratios are known;
+docs/design/profile.md derives them.
 """
 
 from math import pi, sqrt
@@ -11,7 +12,7 @@ import numpy as np
 
 from psidp.maths.elementwise import Reals, elementwise, select
 from psidp.maths.mills import mills, mills_difference
-from psidp.maths.normal import SQRT_2PI, UNIT, quantile
+from psidp.maths.normal import SQRT_2PI, TINY, UNIT, quantile
 from psidp.maths.profile import Point, delta_from_psi, log_delta_from_psi
 
 __all__ = ["epsilon_from_log_delta", "epsilon_from_psi", "psi_from_epsilon_delta"]
@@ -30,8 +31,8 @@ def epsilon_from_psi(psi: Reals, delta: Reals) -> Reals:
     .. math:: \delta = \Phi(\psi/2 - \varepsilon/\psi) - e^{\varepsilon}\,\Phi(-\psi/2 - \varepsilon/\psi)
 
     Guarantees:
-        delta_from_psi(psi, result) <= delta, as computed; above the true epsilon by at most 1e-14 (epsilon + psi) and
-        32 ulp of it, against ball arithmetic in tests/maths/test_implied.py.
+        delta_from_psi(psi, result) <= delta, as computed for delta >= 1e-300 and in truth below; above the true epsilon
+        by at most 1e-14 (epsilon + psi) and 32 ulp of it, against ball arithmetic in tests/maths/test_implied.py.
 
     Args:
         psi: sensitivity index, [0, inf).
@@ -78,7 +79,7 @@ def epsilon_from_log_delta(psi: Reals, log_delta: Reals) -> Reals:
         As epsilon_from_psi.
     """
     safe = select(psi > 0.0, psi, 1.0)
-    m, slope = _solve_m(safe, 1.0 + 0.0 * safe, log_delta, -np.expm1(log_delta))
+    m, slope = _solve_m(safe, 1.0 + 0.0 * safe, log_delta, np.maximum(-np.expm1(log_delta), TINY))
     epsilon = safe * m
     epsilon += EPSILON_SLACK * UNIT * (epsilon + safe * (1.0 + np.abs(log_delta / slope)))
     epsilon = select(log_delta > -np.inf, epsilon, np.inf)
@@ -166,9 +167,9 @@ def psi_from_epsilon_delta(epsilon: Reals, delta: Reals) -> Reals:
     .. math:: \delta = \Phi(\psi/2 - \varepsilon/\psi) - e^{\varepsilon}\,\Phi(-\psi/2 - \varepsilon/\psi)
 
     Guarantees:
-        delta_from_psi(result, epsilon) <= delta, as computed; below the true psi by a relative 1e-14 at most where
-        delta < 0.3 (32 ulp), and by the conditioning of 1 - delta above, against ball arithmetic in
-        tests/maths/test_implied.py.
+        delta_from_psi(result, epsilon) <= delta, as computed for delta >= 1e-300 and in truth below; below the true psi
+        by a relative 1e-14 and 32 ulp at most where delta < 0.3, and by the conditioning of 1 - delta above, against
+        ball arithmetic in tests/maths/test_implied.py.
 
     Args:
         epsilon: privacy loss bound, [0, inf]; inf allows any psi and gives inf.

@@ -122,11 +122,11 @@ def delta_from_psi(psi: Reals, epsilon: Reals) -> Reals:
         Balle and Wang 2018, Theorem 8; the paper's final theorem, first statement.
     """
     point, square, rest = _evaluate(select(psi > 0.0, psi, 1.0), epsilon)
-    small = np.exp(-square) * (1.0 - rest) / SQRT_2PI * point.D
-    delta = small * (1.0 + _slack(psi))
+    shift = select(square > 600.0, 100.0, 0.0)  # so that only the last product can be subnormal
+    small = np.exp(shift - square) * (1.0 - rest) / SQRT_2PI * point.D
+    delta = small * (1.0 + _slack(psi)) * np.exp(-shift) + TINY
     if point.complement.any():
         delta = select(point.complement, _one_minus(small * (1.0 - COMPLEMENT_SLACK)), delta)
-    delta = np.maximum(delta, TINY)
     return select((psi > 0.0) & (epsilon < np.inf), delta, 0.0)
 
 
@@ -153,7 +153,7 @@ def log_delta_from_psi(psi: Reals, epsilon: Reals) -> Reals:
     """
     point, square, rest = _evaluate(select(psi > 0.0, psi, 1.0), epsilon)
     tail = (np.log(point.D) - LOG_SQRT_2PI - rest) - square
-    tail += _slack(psi) + 6.0 * UNIT * np.abs(tail)
+    tail = tail * (1.0 - 6.0 * UNIT) + _slack(psi)
     if point.complement.any():
         small = np.exp(-square) * (1.0 - rest) / SQRT_2PI * point.D * (1.0 - COMPLEMENT_SLACK)
         tail = select(point.complement, np.log1p(-np.minimum(small, 0.75)), tail)
