@@ -53,7 +53,12 @@ class Symbol:
     def refusal(self, value: object, where: tuple[Any, ...] = ()) -> str:
         """The sentence that says `value` is outside the domain."""
         at = f" at index {', '.join(str(int(i)) for i in where)}" if where else ""
-        return f"{self.name} ({self.meaning}) must be in {self.domain}, got {self.name}={value}{at}."
+        return f"{self.name} ({self.meaning}) must be in {self.interval}, got {self.name}={value}{at}."
+
+    @property
+    def interval(self) -> str:
+        """The domain as people write it."""
+        return self.domain.replace(",", ", ")
 
     def _inside(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Where the entries lie in the domain; in positive form, so that NaN lies outside."""
@@ -130,5 +135,4 @@ def notation() -> Iterator[str]:
     yield "| name | letter | meaning | domain | typical | elsewhere |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for s in _ALL:
-        domain = s.domain.replace(",", ", ")
-        yield f"| `{s.name}` | {s.letter} | {s.meaning} | {domain} | {s.typical} | {s.elsewhere} |"
+        yield f"| `{s.name}` | {s.letter} | {s.meaning} | {s.interval} | {s.typical} | {s.elsewhere} |"

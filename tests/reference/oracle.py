@@ -7,7 +7,7 @@ BITS = 600  # of which exp(-a^2/2) loses up to 93 and the difference of the tail
 
 
 def upper_tail(x: arb) -> arb:
-    """1 - Phi(x); above x = 100, where arb's erfc knows only that it is small, by the asymptotic series and its bound."""
+    """1 - Phi(x); above x = 100, where arb's erfc knows only that it is small, by the asymptotic series."""
     if not x > 100:
         return (x / arb(2).sqrt()).erfc() / 2
     term, total = 1 / x, arb(0)

@@ -1,0 +1,193 @@
+"""psidp on the command line: parse, call, show. Same names, same numbers and same refusals as in Python."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import psidp.present.paper as paper_experiment
+from psidp.errors import PsidpError
+from psidp.maths.sensitivity import check_adjacency
+from psidp.present import conversions, notion
+from psidp.present.comparison import rank
+from psidp.present.demo import demo as demonstrate
+from psidp.present.digits import up
+from psidp.present.tables import console, show_comparison, show_explanation, show_json, show_paper
+from psidp.present.words import sentences, statements
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def explain(
+    psi: notion.Psi = None,
+    epsilon: notion.Epsilon = None,
+    delta: notion.Delta = None,
+    sensitivity: notion.Sensitivity = None,
+    sigma: notion.Sigma = None,
+    auc: notion.Auc = None,
+    advantage: notion.Advantage = None,
+    tpr: notion.Tpr = None,
+    fpr: notion.Fpr = None,
+    alpha: notion.Alpha = None,
+    rho: notion.Rho = None,
+    zcdp: notion.Zcdp = None,
+    adjacency: notion.Adjacent = "add-remove",
+    unit: notion.Unit = "record",
+    as_json: notion.AsJson = False,
+) -> None:
+    """Say what a Gaussian mechanism promises, in every theory and in plain words.
+
+    Name the mechanism in one way: --psi, or --epsilon and --delta, or --sensitivity and --sigma, or --auc, ...
+
+    Example: psidp explain --epsilon 1 --delta 1e-5
+    """
+    guarantee = notion.chosen(
+        adjacency, unit, psi=psi, epsilon=epsilon, delta=delta, sensitivity=sensitivity, sigma=sigma, auc=auc,
+        advantage=advantage, tpr=tpr, fpr=fpr, alpha=alpha, rho=rho, zcdp=zcdp,
+    )  # fmt: skip
+    if as_json:
+        rows = [{"theory": s.theory, "quantity": s.quantity, "value": s.value} for s in statements(guarantee)]
+        return show_json({"guarantee": guarantee.to_dict(), "statements": rows, "sentences": sentences(guarantee)})
+    return show_explanation(guarantee)
+
+
+@app.command()
+def convert(
+    to: Annotated[list[str], typer.Option("--to", help=f"what to compute: {', '.join(conversions.TARGETS)}")],
+    psi: notion.Psi = None,
+    epsilon: notion.Epsilon = None,
+    delta: notion.Delta = None,
+    sensitivity: notion.Sensitivity = None,
+    sigma: notion.Sigma = None,
+    auc: notion.Auc = None,
+    advantage: notion.Advantage = None,
+    tpr: notion.Tpr = None,
+    fpr: notion.Fpr = None,
+    alpha: notion.Alpha = None,
+    rho: notion.Rho = None,
+    zcdp: notion.Zcdp = None,
+    at: Annotated[
+        list[str], typer.Option("--at", help="where to compute it: delta=1e-6, epsilon=1, fpr=0.01, ...")
+    ] = [],  # noqa: B006
+    adjacency: notion.Adjacent = "add-remove",
+    unit: notion.Unit = "record",
+    as_json: notion.AsJson = False,
+) -> None:
+    """Turn one notion into others, with every digit.
+
+    Example: psidp convert --epsilon 1 --delta 1e-5 --to psi --to auc --to tpr --at fpr=0.01
+    """
+    guarantee = notion.chosen(
+        adjacency, unit, psi=psi, epsilon=epsilon, delta=delta, sensitivity=sensitivity, sigma=sigma, auc=auc,
+        advantage=advantage, tpr=tpr, fpr=fpr, alpha=alpha, rho=rho, zcdp=zcdp,
+    )  # fmt: skip
+    results = conversions.convert(guarantee, to, conversions.conditions(at))
+    if as_json:
+        return show_json({"guarantee": guarantee.to_dict()} | results)
+    for name, value in results.items():
+        typer.echo(f"{value!r}" if len(results) == 1 else f"{name} {value!r}")
+    return None
+
+
+@app.command()
+def calibrate(
+    sensitivity: Annotated[float, typer.Option("--sensitivity", help="L2 sensitivity of the query, [0,inf)")],
+    psi: notion.Psi = None,
+    epsilon: notion.Epsilon = None,
+    delta: notion.Delta = None,
+    auc: notion.Auc = None,
+    advantage: notion.Advantage = None,
+    tpr: notion.Tpr = None,
+    fpr: notion.Fpr = None,
+    alpha: notion.Alpha = None,
+    rho: notion.Rho = None,
+    zcdp: notion.Zcdp = None,
+    adjacency: notion.Adjacent = "add-remove",
+    unit: notion.Unit = "record",
+    as_json: notion.AsJson = False,
+) -> None:
+    """Choose sigma for a query of given sensitivity and a target in any notion.
+
+    Example: psidp calibrate --sensitivity 1 --epsilon 1 --delta 1e-5
+    """
+    guarantee = notion.chosen(
+        adjacency, unit, psi=psi, epsilon=epsilon, delta=delta, auc=auc, advantage=advantage, tpr=tpr, fpr=fpr,
+        alpha=alpha, rho=rho, zcdp=zcdp,
+    )  # fmt: skip
+    sigma = guarantee.sigma(sensitivity)
+    if as_json:
+        return show_json({"sigma": sigma, "sensitivity": sensitivity, "guarantee": guarantee.to_dict()})
+    console.print(f"sigma = {sigma!r}")
+    console.print(
+        f"Noise with this standard deviation, on a query of sensitivity {sensitivity:g} ({guarantee.adjacency}, per "
+        f"{guarantee.unit}), has psi = {up(guarantee.psi, 6)}: epsilon {up(float(guarantee.epsilon(1e-5)))} at "
+        f"delta = 1e-5, AUC {up(guarantee.auc)}."
+    )
+    return None
+
+
+@app.command()
+def compare(
+    mechanisms: Annotated[list[str], typer.Argument(help='such as "psi=1", "epsilon=1,delta=1e-5", "auc=0.7"')],
+    adjacency: notion.Adjacent = "add-remove",
+    unit: notion.Unit = "record",
+    as_json: notion.AsJson = False,
+) -> None:
+    """Put Gaussian mechanisms in order, the most private first, with the distance from each to the next.
+
+    Example: psidp compare psi=1 epsilon=1,delta=1e-5 sensitivity=1,sigma=3
+    """
+    ranked = rank([(text, notion.parse(text, check_adjacency(adjacency), unit)) for text in mechanisms])
+    if not as_json:
+        return show_comparison(ranked)
+    rows = [
+        {"mechanism": r.name, "guarantee": r.guarantee.to_dict(), "epsilon": r.guarantee.epsilon(1e-5)}
+        | {"auc": r.guarantee.auc, "advantage": r.guarantee.advantage, "divergence_to_next": r.divergence_to_next}
+        for r in ranked
+    ]
+    return show_json({"mechanisms": rows, "epsilon_at_delta": 1e-5})
+
+
+@app.command()
+def paper(
+    figure: Annotated[int, typer.Option("--figure", help="6 (data at alpha = 1.9) or 7 (alpha = 6)")] = 7,
+    csv: Annotated[str, typer.Option("--csv", help="write all columns to this file; - is standard output")] = "",
+    as_json: notion.AsJson = False,
+) -> None:
+    """Reproduce the paper's experiment: three roads from psi to epsilon at delta = 1e-5, beside its own numbers."""
+    table = paper_experiment.experiment(figure)
+    if csv == "-":
+        return paper_experiment.write_csv(table, sys.stdout)
+    if csv:
+        with Path(csv).open("w", newline="") as file:
+            paper_experiment.write_csv(table, file)
+    if as_json:
+        columns = {name: column.tolist() for name, column in table.items()}
+        return show_json(
+            {"figure": figure, "alpha": paper_experiment.FIGURES[figure], "delta": 1e-5, "columns": columns}
+        )
+    return show_paper(figure, table)
+
+
+@app.command()
+def demo() -> None:
+    """Show in a minute what psidp does and what it means."""
+    demonstrate()
+
+
+def main() -> None:
+    """Run, and turn a refusal into its sentence and exit code 2."""
+    try:
+        app()
+    except (ValueError, TypeError, PsidpError, OSError) as refusal:
+        typer.echo(f"psidp: {refusal}", err=True)
+        sys.exit(2)

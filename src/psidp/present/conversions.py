@@ -1,0 +1,62 @@
+"""What `psidp convert` can compute: each target, what it must be told, and the method that answers."""
+
+from collections.abc import Callable
+
+from psidp.guarantee import Guarantee
+from psidp.maths.profile import log_delta_from_psi
+from psidp.maths.renyi import rho_from_psi
+from psidp.symbols import symbol
+
+__all__ = ["TARGETS", "conditions", "convert"]
+
+TARGETS: dict[str, tuple[str, Callable[[Guarantee, float], float]]] = {
+    "psi": ("", lambda g, _: g.psi),
+    "epsilon": ("delta", lambda g, delta: g.epsilon(delta)),
+    "delta": ("epsilon", lambda g, epsilon: g.delta(epsilon)),
+    "log_delta": ("epsilon", lambda g, epsilon: log_delta_from_psi(g.psi, epsilon)),
+    "tpr": ("fpr", lambda g, fpr: g.roc(fpr)),
+    "fnr": ("fpr", lambda g, fpr: g.tradeoff(fpr)),
+    "auc": ("", lambda g, _: g.auc),
+    "advantage": ("", lambda g, _: g.advantage),
+    "rho": ("alpha", lambda g, alpha: g.rdp(alpha)),
+    "zcdp": ("", lambda g, _: rho_from_psi(g.psi, 1.0)),
+    "sigma": ("sensitivity", lambda g, sensitivity: g.sigma(sensitivity)),
+}
+
+
+def conditions(words: list[str]) -> dict[str, float]:
+    """The --at words as numbers, each inside its domain.
+
+    Examples:
+        >>> conditions(["delta=1e-6"])
+        {'delta': 1e-06}
+    """
+    asked = {condition for condition, _ in TARGETS.values() if condition}
+    found = {}
+    for word in words:
+        name, _, number = word.partition("=")
+        if name not in asked:
+            raise ValueError(f"--at must read name=number with a name of {', '.join(sorted(asked))}, got {word!r}.")
+        try:
+            found[name] = symbol(name).number(float(number))
+        except ValueError as refusal:
+            raise ValueError(f"--at {word}: {refusal}") from None
+    return found
+
+
+def convert(guarantee: Guarantee, targets: list[str], at: dict[str, float]) -> dict[str, float]:
+    """Each target's value, or a refusal that says what it must be told.
+
+    Examples:
+        >>> convert(Guarantee(1.0), ["delta"], {"epsilon": 1.0})
+        {'delta': 0.1269...}
+    """
+    results = {}
+    for target in targets:
+        if target not in TARGETS:
+            raise ValueError(f"--to must be one of {', '.join(TARGETS)}, got {target!r}.")
+        condition, answer = TARGETS[target]
+        if condition and condition not in at:
+            raise ValueError(f"{target} depends on {condition}: add --at {condition}=NUMBER.")
+        results[target] = float(answer(guarantee, at.get(condition, 0.0)))
+    return results

@@ -1,0 +1,77 @@
+"""What a guarantee means, as a table of equivalent statements and as sentences for people who never heard of it."""
+
+from dataclasses import dataclass
+
+from psidp.guarantee import Guarantee
+from psidp.maths.bayes import bayes_error, odds_multiplier
+from psidp.maths.renyi import rho_from_psi
+from psidp.present.digits import down, per_thousand, up
+
+__all__ = ["Statement", "sentences", "statements"]
+
+DELTAS = (1e-3, 1e-5, 1e-8)
+EPSILONS = (0.0, 1.0, 3.0)
+FPRS = (0.001, 0.01, 0.1)
+ALPHAS = (2.0, 8.0, 32.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One way to say the same thing: the theory, the quantity with its condition, the value, and its digits."""
+
+    theory: str
+    quantity: str
+    value: float
+    shown: str
+
+
+def statements(guarantee: Guarantee) -> list[Statement]:
+    """Every equivalent statement of the paper's theorem, with numbers; each value rounded to the private side."""
+    g = guarantee
+    rows = [Statement("sensitivity index", "psi = Delta/sigma", g.psi, up(g.psi, 6))]
+    if g.kappa:
+        rows.append(Statement("sensitivity index", "kappa, outright failure", g.kappa, up(g.kappa)))
+    rows += [_up("(epsilon, delta)-DP", f"epsilon at delta = {d:g}", float(g.epsilon(d))) for d in DELTAS]
+    rows += [_up("(epsilon, delta)-DP", f"delta at epsilon = {e:g}", float(g.delta(e))) for e in EPSILONS]
+    rows += [Statement("Gaussian DP, f-DP", "mu", g.psi, up(g.psi, 6))]
+    rows += [_down("Gaussian DP, f-DP", f"FNR at FPR = {x:g}", float(g.tradeoff(x))) for x in FPRS[1:]]
+    rows += [_up("Renyi DP", f"rho at alpha = {a:g}", float(g.rdp(a))) for a in ALPHAS]
+    if not g.kappa:
+        rows.append(_up("zero-concentrated DP", "rho", float(rho_from_psi(g.psi, 1.0))))
+    rows += [_up("ROC curve", f"TPR at FPR = {x:g}", float(g.roc(x))) for x in FPRS]
+    rows += [_up("ROC curve", "area under it, AUC", g.auc), _up("ROC curve", "advantage, max TPR - FPR", g.advantage)]
+    if not g.kappa:
+        rows.append(_down("Bayes error", "at even odds", float(bayes_error(g.psi, 0.5))))
+    return rows
+
+
+def _up(theory: str, quantity: str, value: float) -> Statement:
+    return Statement(theory, quantity, value, up(value))
+
+
+def _down(theory: str, quantity: str, value: float) -> Statement:
+    return Statement(theory, quantity, value, down(value))
+
+
+def sentences(guarantee: Guarantee, gaussian: bool = True) -> list[str]:
+    """Three sentences with natural frequencies, a fourth where outright failure is possible; `gaussian`: it is one."""
+    g = guarantee
+    right = (1.0 + g.advantage) / 2.0
+    caught = float(g.roc(0.01))
+    factor = float(odds_multiplier(g.psi, 0.01)) if gaussian and not g.kappa else g.odds_multiplier(0.01)
+    said = [
+        f"Someone who must tell from the release whether one {g.unit} was in the data, and would be right 500 times "
+        f"in 1,000 by tossing a coin, is right at most {per_thousand(right)} times in 1,000, however clever.",
+        f"An attacker careful enough to accuse wrongly only 10 of 1,000 who are not in the data finds at most "
+        f"{per_thousand(caught)} of 1,000 who are.",
+        f"In 99 of 100 releases, the odds that an attacker gives to a {g.unit}'s being in the data grow by a factor "
+        f"of {up(factor, 3)} at most: a suspicion of 1 in 1,000 becomes one of at most {_suspicion(factor)} in 1,000.",
+    ]
+    if g.kappa:
+        said.append(f"With a probability of at most {up(g.kappa, 2)} the protection fails outright.")
+    return said
+
+
+def _suspicion(factor: float) -> str:
+    """What odds of 1 to 999 become, as a count of 1,000."""
+    return "1,000" if factor == float("inf") else per_thousand(factor / (factor + 999.0))
