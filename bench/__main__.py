@@ -1,0 +1,36 @@
+"""python -m bench [NAME ...] [--full] [--seed N]: run the chosen benchmarks and print their tables."""
+
+import argparse
+import platform
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import scipy
+from rich.console import Console
+
+NAMES = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in {"__init__", "__main__", "timing"})
+
+
+def main() -> None:
+    """Each benchmark is a module with run(full, seed), which gives its reports back."""
+    parser = argparse.ArgumentParser(prog="./dev bench", description="Our speeds beside the peers', in one run.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)}; all when none is given")
+    parser.add_argument("--full", action="store_true", help="the long versions as well")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random settings (default 1)")
+    chosen = parser.parse_args()
+    unknown = set(chosen.names) - set(NAMES)
+    if unknown:
+        parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+    console = Console(highlight=False)
+    console.print(
+        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, one process."
+    )
+    console.print("CPU time, best of many, ours and the peers' in turns.\n")
+    for name in chosen.names or NAMES:
+        for report in import_module(f"bench.{name}").run(full=chosen.full, seed=chosen.seed):
+            report.show(console)
+
+
+if __name__ == "__main__":
+    main()
