@@ -132,6 +132,8 @@ def symbol(name: str) -> Symbol:
 
 def notation() -> Iterator[str]:
     """The lines of docs/notation.md."""
+    yield "# Notation\n"
+    yield "Made by `psidp notation`. One quantity has one name everywhere: argument, flag, JSON key, column, axis.\n"
     yield "| name | letter | meaning | domain | typical | elsewhere |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for s in _ALL:

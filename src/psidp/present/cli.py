@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import psidp.present.paper as paper_experiment
+import psidp.symbols as symbols
 from psidp.errors import PsidpError
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present import conversions, notion
@@ -176,6 +177,12 @@ def paper(
             {"figure": figure, "alpha": paper_experiment.FIGURES[figure], "delta": 1e-5, "columns": columns}
         )
     return show_paper(figure, table)
+
+
+@app.command()
+def notation() -> None:
+    """List every quantity: its one name, letter, meaning, domain, and what others call it (Markdown)."""
+    typer.echo("\n".join(symbols.notation()))
 
 
 @app.command()

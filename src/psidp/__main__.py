@@ -1,0 +1,5 @@
+"""python -m psidp: the command line."""
+
+from psidp.present.cli import main
+
+main()
