@@ -59,7 +59,7 @@ class RoundedGaussian:
                 f"exactly, got sigma={sigma}. Measure in other units."
             )
         self.grid = ldexp(1.0, exponent - DEFAULT) if grid is None else self._checked(grid)
-        self.limit = ldexp(min(1.0, self.grid), 1000)
+        self.limit = ldexp(min(1.0, self.grid), 1022)
         self._far = self.limit / self.grid
         self._rounding = rounding(self.sigma / self.grid)
 
