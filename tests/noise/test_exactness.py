@@ -114,9 +114,7 @@ def test_pairs_of_doubles_are_never_certain_and_wrong(both_roundings, interval, 
         offset[i] = float(away - floor(away + HALF)) + (i % 7 - 3) * 2.0**-52
     nearest, certain = doubledouble.rounded(slots, words, more, scale, offset)
     for i in np.flatnonzero(certain).tolist():
-        low, high = both_roundings(
-            int(slots[i]), int(words[i]), Fraction(scale), Fraction(offset[i]), int(more[i])
-        )
+        low, high = both_roundings(int(slots[i]), int(words[i]), Fraction(scale), Fraction(offset[i]), int(more[i]))
         assert low == high == nearest[i]
     assert certain[1::2].mean() > 0.999
     assert not certain[::2].any()

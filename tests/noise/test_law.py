@@ -96,9 +96,7 @@ def test_what_the_rectangles_leave_over_has_its_law():
     """Chi-square over all cells and signs, 2 * 10^6 proposals; perfect dice fail with 1e-6."""
     slots, _, _ = residual.drawn(KeyStream(), 2 * 10**6)
     edges = np.append(table.EDGE, table.LIMIT) / table.UNIT
-    mass = np.diff(-special.ndtr(-edges)) - np.where(
-        np.arange(table.WIDTH.size) < table.RECTANGLES, 2.0**-13, 0
-    )
+    mass = np.diff(-special.ndtr(-edges)) - np.where(np.arange(table.WIDTH.size) < table.RECTANGLES, 2.0**-13, 0)
     mass /= mass.sum()
     cells = np.array([table.cell_of(s) for s in range(table.CENTRE.size)])
     for sign in (0, 1):
@@ -117,9 +115,7 @@ class Beyond:
 
     def __init__(self, start):
         cell = int(np.searchsorted(table.EDGE, start * table.UNIT))
-        self.start = (
-            int(table.EDGE[cell]) / table.UNIT if cell < table.EDGE.size else table.LIMIT / table.UNIT
-        )
+        self.start = int(table.EDGE[cell]) / table.UNIT if cell < table.EDGE.size else table.LIMIT / table.UNIT
         self.low = int(table.CHOICE[cell - 1])
         self.rng, self.stream = np.random.default_rng(), KeyStream()
 
@@ -161,8 +157,5 @@ def test_the_far_tail_has_the_right_conditional_law():
     assert kolmogorov(values, lambda x: -np.expm1(special.log_ndtr(-x) - special.log_ndtr(-limit))) > ALARM
     wrong = 1.25  # 500 draws cannot see 1 %: they are to convict a tail that falls a third slower
     assert (
-        kolmogorov(
-            values, lambda x: -np.expm1(special.log_ndtr(-x / wrong) - special.log_ndtr(-limit / wrong))
-        )
-        < ALARM
+        kolmogorov(values, lambda x: -np.expm1(special.log_ndtr(-x / wrong) - special.log_ndtr(-limit / wrong))) < ALARM
     )

@@ -132,7 +132,5 @@ def test_dice_hand_out_a_rare_normal_once(script):
     dice.replace(slot, word, np.array([0]))
     assert (slot[0], word[0]) == (residual.RARE, 7)
     normal = dice.lazy(int(slot[0]), int(word[0]))
-    assert normal.rounded(Fraction(2**10), Fraction(0), dice.words) == pytest.approx(
-        (9.514 + 0.0625) * 1024, rel=1e-4
-    )
+    assert normal.rounded(Fraction(2**10), Fraction(0), dice.words) == pytest.approx((9.514 + 0.0625) * 1024, rel=1e-4)
     assert dice._rare == {}

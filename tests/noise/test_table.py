@@ -30,9 +30,7 @@ def phi(x):
 
 def excess(i):
     """Mass by which phi at the left end exceeds the rectangle, over the whole cell."""
-    return arb(WIDTHS[i]) / table.UNIT * phi(arb(EDGES[i]) / table.UNIT) - (
-        MASS if i < table.RECTANGLES else 0
-    )
+    return arb(WIDTHS[i]) / table.UNIT * phi(arb(EDGES[i]) / table.UNIT) - (MASS if i < table.RECTANGLES else 0)
 
 
 def test_every_rectangle_lies_under_the_curve():

@@ -30,8 +30,7 @@ def possible(interval, slot, word, gaussian, total, unit):
     """Grid multiples nearest to total 2^unit + sigma X, at both ends of what the word leaves open."""
     grid = Fraction(gaussian.grid)
     return [
-        floor(total * Fraction(2) ** unit / grid + Fraction(gaussian.sigma) / grid * x + Fraction(1, 2))
-        * grid
+        floor(total * Fraction(2) ** unit / grid + Fraction(gaussian.sigma) / grid * x + Fraction(1, 2)) * grid
         for x in interval(slot, word)
     ]
 

@@ -81,9 +81,7 @@ def test_records_within_the_norm_lose_less_than_a_unit_per_coordinate():
     total = clip_sum(rows, norm=1.0)
     lost = rows - np.trunc(np.ldexp(rows, -total.unit)) * 2.0**total.unit
     assert (abs(lost) < 2.0**total.unit).all()
-    assert (
-        total.totals.tolist() == np.trunc(np.ldexp(rows, -total.unit)).astype(np.int64).sum(axis=0).tolist()
-    )
+    assert total.totals.tolist() == np.trunc(np.ldexp(rows, -total.unit)).astype(np.int64).sum(axis=0).tolist()
 
 
 def test_clipped_records_keep_their_direction():

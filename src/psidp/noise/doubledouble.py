@@ -14,9 +14,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def rounded(
-    slots: Ints, words: Ints, more: Ints, scale: float, offset: Floats
-) -> tuple[Floats, NDArray[np.bool_]]:
+def rounded(slots: Ints, words: Ints, more: Ints, scale: float, offset: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Nearest integers to offset + scale X, and where they are certain; `more` extends `words` by 64 bits."""
     centre, reach = table.CENTRE[slots], table.REACH[slots]
     # X = centre + reach u and u = (known + theta) 2^-50: all products below are exact but the two in `small`

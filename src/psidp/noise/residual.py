@@ -71,9 +71,7 @@ def acceptance(cells: Ints, negative: Ints, place: Ints) -> Floats:
     return np.asarray(table.HEIGHT[cells] * exponential - table.FLOOR[cells])
 
 
-def accepts(
-    normal: LazyNormal, weight: int, width: Fraction, mass: Fraction, level: int, words: Words
-) -> bool:
+def accepts(normal: LazyNormal, weight: int, width: Fraction, mass: Fraction, level: int, words: Words) -> bool:
     """Whether V weight < ENVELOPE (width phi(x) - mass), exactly; V and x are extended as far as it takes."""
     bits, precision = 64, 96
     while True:

@@ -90,9 +90,7 @@ class Rounding:
         if still.any():
             self._decide(dice, at[still], slot, word, shift[still], exact, near)
 
-    def _decide(
-        self, dice: Dice, at: Ints, slot: Ints, word: Ints, shift: Floats, exact: Exact, near: Floats
-    ) -> None:
+    def _decide(self, dice: Dice, at: Ints, slot: Ints, word: Ints, shift: Floats, exact: Exact, near: Floats) -> None:
         """Decide with a word more in pairs of doubles, and what is left in integers."""
         more = np.empty(at.size, np.int64)
         dice.words.fill(more)

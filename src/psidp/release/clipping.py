@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psidp.maths.sensitivity import Adjacency, clipped_vector
+
 __all__ = ["ClippedSum", "clip_sum"]
 
 FINENESS = 30
@@ -32,9 +34,9 @@ class ClippedSum:
     unit: int
     totals: Ints = field(repr=False)
 
-    def sensitivity(self, adjacency: str) -> float:
+    def sensitivity(self, adjacency: Adjacency) -> float:
         """How far one record can move the sum: norm for add-remove, twice the norm for replace-one."""
-        return 2 * self.norm if adjacency == "replace-one" else self.norm
+        return clipped_vector(self.norm, adjacency)
 
 
 def clip_sum(rows: Any, norm: float) -> ClippedSum:
@@ -93,9 +95,7 @@ def _bound(norm: float) -> tuple[int, int]:
     low, high = EXPONENTS
     exponent = frexp(norm)[1] - 1
     if not (norm > 0 and low <= exponent <= high and norm < float("inf")):
-        raise ValueError(
-            f"norm (largest L2 norm of one record) must be in [2^{low}, 2^{high + 1}), got norm={norm}."
-        )
+        raise ValueError(f"norm (largest L2 norm of one record) must be in [2^{low}, 2^{high + 1}), got norm={norm}.")
     unit = exponent - FINENESS
     return floor(ldexp(norm, -unit)), unit
 
