@@ -6,7 +6,7 @@ from math import floor
 import numpy as np
 import pytest
 
-from psidp.noise import doubledouble, table
+from psidp.noise import doubledouble, residual, table
 from psidp.noise import rounding as rounding_module
 from psidp.noise.dice import SMALL, Dice
 from psidp.noise.normal import LazyNormal
@@ -65,7 +65,13 @@ def test_no_rounding_from_the_pool_is_wrong(script, both_roundings, scale):
     rng = np.random.default_rng(5)
     dice, rounding = Dice(script(seed=5)), Rounding(scale)
     ready, one, seen = dice.ready, dice.one, []
-    dice.ready = lambda n: seen.append(ready(n)) or seen[-1]
+
+    def watched(n):
+        slot, word = ready(n)
+        seen.append((slot.copy(), word.copy()))  # as handed out: nothing may be redrawn afterwards
+        return slot, word
+
+    dice.ready = watched
     for _ in range(4):
         f = rng.uniform(-0.5, 0.5, SMALL)
         result = rounding.many(dice, SMALL, SMALL, f, lambda i, f=f: Fraction(f[i])).tolist()
@@ -145,6 +151,24 @@ def test_a_lazy_normal_only_ever_narrows(script):
         new_low, new_high, new_shift = normal.bounds()
         assert low << (new_shift - shift) <= new_low < new_high <= high << (new_shift - shift)
         low, high, shift = new_low, new_high, new_shift
+
+
+def test_finished_normals_are_never_drawn_again(script, both_roundings):
+    """From the pool, in doubt, and in a cell beyond the rectangles: a new draw would bend the law of the tail."""
+    n = 500
+    slots = np.random.default_rng(8).integers(table.SLOTS, table.CENTRE.size, n)
+    words = np.random.default_rng(9).integers(-(2**63), 2**63, n, np.int64)
+    rare = LazyNormal(2 * table.LIMIT + 2**37, 2**37, 12345)
+    slots[0], words[0] = residual.RARE, 77
+    dice = Dice(script(seed=10))
+    dice._rare = {77: rare}
+    dice.ready = lambda n: (slots.copy(), words.copy())
+    result = Rounding(2.0**44).many(dice, n, n, np.zeros(n), lambda i: Fraction(0)).tolist()
+    for i in range(1, n):
+        low, high = both_roundings(int(slots[i]), int(words[i]), Fraction(2**44), Fraction(0))
+        assert low <= result[i] <= high
+    low, high, shift = rare.bounds()
+    assert low / 2**shift - 1e-12 <= result[0] / 2.0**44 <= high / 2**shift + 1e-12
 
 
 def test_an_undecided_rounding_goes_on_with_the_word_the_pairs_have_seen(script, monkeypatch):

@@ -152,6 +152,13 @@ def test_a_grid_that_is_no_power_of_two_between_the_bounds_is_refused(grid):
         RoundedGaussian(1.0, grid=grid)
 
 
+def test_a_grid_whose_inverse_is_no_double_is_refused():
+    """x/grid would be 0 or infinite and nothing in between: a step that no sensitivity survives."""
+    with pytest.raises(ValueError, match=r"grid \(step of the released values\) must be"):
+        RoundedGaussian(2.0**-990, grid=2.0**-1030)
+    assert RoundedGaussian(2.0**-990, grid=2.0**-1020).add_one(2.0**-1000) < 2.0**-980
+
+
 def test_arithmetic_that_is_not_ieee_is_refused(monkeypatch):
     monkeypatch.setattr(np, "float64", lambda v: v if v == 1.0 else 0.0)
     with pytest.raises(ArithmeticError, match="IEEE 754"):

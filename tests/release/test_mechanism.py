@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -198,6 +199,14 @@ def test_nothing_can_be_seeded():
     for thing in (GaussianMechanism, GaussianMechanism.release, GaussianMechanism.calibrate, clip_sum):
         names = inspect.signature(thing).parameters
         assert not {"seed", "rng", "random_state", "generator", "words"} & set(names)
+
+
+def test_a_mechanism_travels_to_other_processes_without_dice():
+    mechanism = GaussianMechanism(1.0, 2.0, unit="user", grid=2.0**-10)
+    text = pickle.dumps(mechanism)
+    assert len(text) < 2000
+    assert pickle.loads(text) == mechanism
+    assert pickle.loads(text).release(1.0).guarantee == mechanism.guarantee
 
 
 def test_a_mechanism_is_a_value():

@@ -23,6 +23,9 @@ FINEST = 44
 DEFAULT = 24
 """Unless told, the grid is 2^24 to 2^25 times finer than sigma."""
 
+SMALLEST = 2.0**-1020
+"""The smallest grid: its inverse is a double, so that x/grid is the multiplication it seems to be."""
+
 EXPONENTS = (-990, 990)
 """Where the binary exponent of sigma may lie, so that neither the grid nor the noise leaves the doubles."""
 
@@ -34,10 +37,10 @@ class RoundedGaussian:
         The result is a function of the real number x + sigma N and of nothing else: the double nearest to
         the nearest multiple of the grid. No step is approximate: what doubles cannot decide is decided by
         pairs of doubles, and what those cannot, by integers (docs/design/noise.md,
-        tests/noise/test_exactness.py). The time taken does not depend on x, and for vectors up to 2048
-        entries not on the noise either.
+        tests/noise/test_exactness.py). No branch depends on x, and for vectors up to 2048 entries none on
+        the noise, except for those last resorts.
 
-    Arguments:
+    Args:
         sigma: standard deviation of the noise, in [2^-990, 2^991).
         grid: a power of two in [sigma 2^-44, sigma]; unless told, 2^24 to 2^25 times below sigma.
 
@@ -62,6 +65,10 @@ class RoundedGaussian:
         self.limit = ldexp(min(1.0, self.grid), 1022)
         self._far = self.limit / self.grid
         self._rounding = rounding(self.sigma / self.grid)
+
+    def __reduce__(self) -> tuple[type["RoundedGaussian"], tuple[float, float]]:
+        """Pickled as its two numbers; the dice stay where they are."""
+        return RoundedGaussian, (self.sigma, self.grid)
 
     def add(self, x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """x plus noise, entry by entry, in blocks; `out` may be x itself. float32 and float64."""
@@ -140,9 +147,9 @@ class RoundedGaussian:
         """The grid as a float, or a refusal."""
         if not (isinstance(grid, float | int) and grid > 0 and frexp(grid)[0] == 0.5):
             raise ValueError(f"grid (step of the released values) must be a power of two, got grid={grid}.")
-        if not self.sigma * 2.0**-FINEST <= grid <= self.sigma:
+        if not (self.sigma * 2.0**-FINEST <= grid <= self.sigma and grid >= SMALLEST):
             raise ValueError(
-                f"grid (step of the released values) must be in [sigma 2^-{FINEST}, sigma], "
+                f"grid (step of the released values) must be in [sigma 2^-{FINEST}, sigma] and at least 2^-1020, "
                 f"got grid={grid} with sigma={self.sigma}."
             )
         return float(grid)

@@ -65,6 +65,8 @@ class Rounding:
         np.less(away, self._sure if pooled else self._sure_near, out=flag)
         np.logical_not(flag, out=flag)  # true also where NaN marks what the rectangles leave over
         doubtful = np.flatnonzero(flag)
+        if not pooled:
+            dice.replace(slot, word, doubtful[slot[doubtful] >= table.LEFT_OVER])
         if doubtful.size:
             self._settle(dice, doubtful, slot, word, offset, exact, near)
         return near
@@ -81,8 +83,7 @@ class Rounding:
     def _settle(
         self, dice: Dice, at: Ints, slot: Ints, word: Ints, offset: Floats | None, exact: Exact, near: Floats
     ) -> None:
-        """Draw what the rectangles leave over, and decide again where one double did not."""
-        dice.replace(slot, word, at[slot[at] >= table.LEFT_OVER])
+        """Decide where one double did not, or where the draw has just been replaced."""
         shift = np.zeros(at.size) if offset is None else offset[at]
         total = self._centre[slot[at]] + self._reach[slot[at]] * word[at] + shift
         near[at] = np.rint(total)

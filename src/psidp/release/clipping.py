@@ -53,15 +53,15 @@ def clip_sum(rows: Any, norm: float) -> ClippedSum:
         infinities as the largest double. A row within the norm loses less than 2^-30 norm per coordinate.
         The bound is proved in docs/design/noise.md, claim 9, and tried in tests/release/test_clipping.py.
 
-    Arguments:
+    Args:
         rows: n numbers or an n by d matrix, n up to 2^30.
         norm: the bound, in [2^-900, 2^901).
 
-    Example:
+    Examples:
         >>> clip_sum([[3.0, 4.0], [0.25, 0.0]], norm=1.0).totals * 2.0**-30
         array([0.85, 0.8 ])
 
-    Reference:
+    References:
         Casacuberta, Shoemate, Vadhan and Wagaman, "Widespread underestimation of sensitivity in
         differentially private libraries and how to fix it", CCS 2022.
     """
