@@ -56,7 +56,13 @@ def test_one_value_is_the_rounding_of_x_plus_a_real_normal(scripted, both_roundi
     gaussian = RoundedGaussian(sigma)
     dice = scripted(seed=3)
     one, seen = dice.one, []
-    dice.one = lambda: seen.append(one()) or seen[-1]
+
+    def watched():
+        value, place = one()
+        seen.append(dice.single(place))
+        return value, place
+
+    dice.one = watched
     for x in STRANGE * 20:
         result = gaussian.add_one(x)
         steps = Fraction(cleaned(x, gaussian.limit)) / Fraction(gaussian.grid)

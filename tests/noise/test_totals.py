@@ -21,7 +21,13 @@ def seen(monkeypatch, script):
     dice, handed = Dice(script(seed=9)), []
     ready, one = dice.ready, dice.one
     dice.ready = lambda n: handed.append(ready(n)) or handed[-1]
-    dice.one = lambda: handed.append(one()) or handed[-1]
+
+    def watched():
+        value, place = one()
+        handed.append(dice.single(place))
+        return value, place
+
+    dice.one = watched
     monkeypatch.setattr(dice_module, "_idle", [dice])
     return handed
 

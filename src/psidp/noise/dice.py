@@ -41,7 +41,8 @@ class Dice:
         self._rare: dict[int, LazyNormal] = {}
         self._rare_seen = 0
         self._pool_slot, self._pool_word = np.empty(0, np.int64), np.empty(0, np.int64)
-        self._singles: list[tuple[int, int]] = []
+        self._values: list[float] = []
+        self._single_slot, self._single_word = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def fresh(self, n: int) -> tuple[Ints, Ints]:
         """Slots and words of n <= BLOCK normals; those in the left-over slots still want replacing."""
@@ -59,12 +60,24 @@ class Dice:
         self._pool_slot, self._pool_word = self._pool_slot[n:], self._pool_word[n:]
         return slot, word
 
-    def one(self) -> tuple[int, int]:
-        """Slot and word of one finished normal."""
-        if not self._singles:
+    def one(self) -> tuple[float, int]:
+        """One finished normal as a double, NaN if only integers hold it, and its place; forgets the one before.
+
+        The slot stays in its array: as an integer of Python it would take longer or less long to reach, depending
+        on its size, and so on that of the noise.
+        """
+        if not self._values:
             slot, word = self.ready(SINGLES)
-            self._singles = list(zip(slot.tolist(), word.tolist(), strict=True))
-        return self._singles.pop()
+            self._values = (table.CENTRE[slot] + table.REACH[slot] * (word * 2.0**-63)).tolist()
+            self._single_slot, self._single_word = slot, np.append(word, 0)
+        value = self._values.pop()
+        place = len(self._values)
+        self._single_word[place + 1] = 0
+        return value, place
+
+    def single(self, place: int) -> tuple[int, int]:
+        """Slot and word of the normal that `one` gave last."""
+        return int(self._single_slot[place]), int(self._single_word[place])
 
     def replace(self, slot: Ints, word: Ints, at: Ints) -> None:
         """Put draws of what the rectangles leave over in the places `at`."""

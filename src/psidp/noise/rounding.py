@@ -73,12 +73,12 @@ class Rounding:
 
     def one(self, dice: Dice, offset: float, exact: Callable[[], Fraction]) -> float:
         """One result."""
-        slot, word = dice.one()
-        total = self._centre.item(slot) + self._reach.item(slot) * word + offset
+        value, place = dice.one()
+        total = value * self.scale + offset
         near = float(round(total)) if total == total else total
         if abs(total - near) < self._sure:
             return near
-        return float(dice.lazy(slot, word).rounded(Fraction(self.scale), exact(), dice.words))
+        return float(dice.lazy(*dice.single(place)).rounded(Fraction(self.scale), exact(), dice.words))
 
     def _settle(
         self, dice: Dice, at: Ints, slot: Ints, word: Ints, offset: Floats | None, exact: Exact, near: Floats
