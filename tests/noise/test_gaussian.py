@@ -126,6 +126,9 @@ def test_views_and_overlaps_come_out_right():
     x = np.arange(12000.0)
     for source in (x[::3], x[::-1], x.reshape(100, 120).T, x[5:7000]):
         assert abs(gaussian.add(source) - source).max() < 1e-7
+    columns = np.asfortranarray(x.reshape(100, 120))
+    assert gaussian.add(columns, out=columns) is columns
+    assert abs(columns - x.reshape(100, 120)).max() < 1e-7
     target = np.zeros((6000, 2))
     assert gaussian.add(x[:6000], out=target[:, 0]) is not None
     assert abs(target[:, 0] - x[:6000]).max() < 1e-7
@@ -225,6 +228,16 @@ def test_dice_are_held_by_one_caller_at_a_time(monkeypatch):
     with pytest.raises(RuntimeError, match="broken"), borrowed() as dice:
         raise RuntimeError("broken")
     assert dice not in dice_module._idle
+
+
+def test_a_machine_that_wakes_up_from_a_snapshot_can_forget(monkeypatch):
+    gaussian = RoundedGaussian(1.0)
+    gaussian.add_one(0.0)
+    with borrowed() as before:
+        pass
+    dice_module.forget()
+    with borrowed() as after:
+        assert after is not before
 
 
 def test_each_release_has_a_key_of_its_own(scripted):

@@ -14,7 +14,7 @@ from psidp.noise import residual, table
 from psidp.noise.normal import LazyNormal
 from psidp.noise.stream import BLOCK, KeyStream, Words, process
 
-__all__ = ["SMALL", "Dice", "borrowed"]
+__all__ = ["SMALL", "Dice", "borrowed", "forget"]
 
 SMALL = 2048
 """Vectors up to this length come from a pool of finished normals."""
@@ -116,6 +116,11 @@ class Dice:
 
 
 _idle: list[Dice] = []
+
+
+def forget() -> None:
+    """Throw away all idle dice: for a virtual machine that wakes up from a snapshot, which nothing else can notice."""
+    _idle.clear()
 
 
 class borrowed:

@@ -72,11 +72,14 @@ class RoundedGaussian:
 
     def add(self, x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """x plus noise, entry by entry, in blocks; `out` may be x itself. float32 and float64."""
-        result = np.empty(x.shape, x.dtype) if out is None else out
+        result = np.empty_like(x, subok=False) if out is None else out
         if out is not None and np.may_share_memory(x, out) and not _same(x, out):
             x = x.copy()
         if not (x.flags.c_contiguous and result.flags.c_contiguous):
-            result[...] = self.add(np.ascontiguousarray(x))
+            if x.flags.f_contiguous and result.flags.f_contiguous:
+                self.add(x.T, result.T)
+            else:
+                result[...] = self.add(np.ascontiguousarray(x))
             return result
         with borrowed() as dice, np.errstate(all="ignore"):
             self._add(dice, x.reshape(-1), result.reshape(-1))
