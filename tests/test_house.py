@@ -45,6 +45,7 @@ DOORS = {
     "cryptography": {"noise"},
     "sqlalchemy": {"release"},
     "ibis": {"release"},
+    "duckdb": {"release"},
     "altair": {"present"},
     "typer": {"present"},
     "rich": {"present"},

@@ -40,16 +40,23 @@ from psidp.maths.roc import (
     tangent,
     tpr_from_psi,
 )
+from psidp.release import denoise
+from psidp.release.clipping import ClippedSum, clip_sum
+from psidp.release.mechanism import GaussianMechanism
+from psidp.release.result import Release
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ClippedSum",
+    "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
     "MismatchError",
     "MissingExtraError",
     "PsidpError",
     "Rates",
+    "Release",
     "Tangent",
     "advantage_from_psi",
     "alpha_optimal",
@@ -57,8 +64,10 @@ __all__ = [
     "bayes_error",
     "binormal_auc",
     "binormal_roc",
+    "clip_sum",
     "compose",
     "delta_from_psi",
+    "denoise",
     "divergence",
     "epsilon_from_log_delta",
     "epsilon_from_psi",

@@ -1,0 +1,189 @@
+"""The exact Gaussian: x plus noise, rounded once to a power-of-two grid, as if done with real numbers."""
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from math import frexp, ldexp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psidp.noise.dice import SMALL, Dice, borrowed
+from psidp.noise.rounding import Exact, rounding
+from psidp.noise.stream import BLOCK
+from psidp.symbols import symbol
+
+__all__ = ["RoundedGaussian"]
+
+Floats = NDArray[np.float64]
+
+FINEST = 44
+"""The grid is at most 2^44 times finer than sigma; beyond, one double could not hold the number of steps."""
+
+DEFAULT = 24
+"""Unless told, the grid is 2^24 to 2^25 times finer than sigma."""
+
+SMALLEST = 2.0**-1020
+"""The smallest grid: its inverse is a double, so that x/grid is the multiplication it seems to be."""
+
+EXPONENTS = (-990, 990)
+"""Where the binary exponent of sigma may lie, so that neither the grid nor the noise leaves the doubles."""
+
+
+class RoundedGaussian:
+    """The law of grid * round(x/grid + (sigma/grid) N), N a true real standard normal.
+
+    Guarantees:
+        The result is a function of the real number x + sigma N and of nothing else: the double nearest to
+        the nearest multiple of the grid. No step is approximate: what doubles cannot decide is decided by
+        pairs of doubles, and what those cannot, by integers (docs/design/noise.md,
+        tests/noise/test_exactness.py). Nothing is drawn, skipped or refused because of x, and in vectors up to
+        2048 entries nothing because of the noise, except for those last resorts.
+
+    Args:
+        sigma: standard deviation of the noise, in [2^-990, 2^991).
+        grid: a power of two in [sigma 2^-44, sigma]; unless told, 2^24 to 2^25 times below sigma.
+
+    Values beyond `limit` count as plus or minus `limit`, infinities among them, and NaN counts as 0. This is
+    part of the query and done without looking: the sensitivity has to hold for the query with it, and does if
+    no record can make a NaN.
+    """
+
+    __slots__ = ("_far", "_rounding", "grid", "limit", "sigma")
+
+    def __init__(self, sigma: float, grid: float | None = None) -> None:
+        _refuse_unless_ieee()
+        self.sigma = symbol("sigma").number(sigma)
+        exponent = frexp(self.sigma)[1] - 1
+        low, high = EXPONENTS
+        if not low <= exponent <= high:
+            raise ValueError(
+                f"sigma (standard deviation of the noise) must be in [2^{low}, 2^{high + 1}) to be drawn "
+                f"exactly, got sigma={sigma}. Measure in other units."
+            )
+        self.grid = ldexp(1.0, exponent - DEFAULT) if grid is None else self._checked(grid)
+        self.limit = ldexp(min(1.0, self.grid), 1022)
+        self._far = self.limit / self.grid
+        self._rounding = rounding(self.sigma / self.grid)
+
+    def __reduce__(self) -> tuple[type["RoundedGaussian"], tuple[float, float]]:
+        """Pickled as its two numbers; the dice stay where they are."""
+        return RoundedGaussian, (self.sigma, self.grid)
+
+    def add(self, x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+        """x plus noise, entry by entry, in blocks; `out` may be x itself. float32 and float64."""
+        result = np.empty_like(x, subok=False) if out is None else out
+        if out is not None and np.may_share_memory(x, out) and not _same(x, out):
+            x = x.copy()
+        if not (x.flags.c_contiguous and result.flags.c_contiguous):
+            if x.flags.f_contiguous and result.flags.f_contiguous:
+                self.add(x.T, result.T)
+            else:
+                result[...] = self.add(np.ascontiguousarray(x))
+            return result
+        with borrowed() as dice, np.errstate(all="ignore"):
+            self._add(dice, x.reshape(-1), result.reshape(-1))
+        return result
+
+    def add_one(self, x: float) -> float:
+        """x plus noise, for one float."""
+        steps = x / self.grid
+        steps = min(max(steps, -self._far), self._far) if steps == steps else 0.0
+        whole = float(np.rint(steps))
+        near = self.one_step(steps - whole, lambda: self._offset(x, whole))
+        return (whole + near) * self.grid
+
+    def noise(self, n: int) -> Floats:
+        """n independent draws of the noise alone."""
+        out = np.empty(n)
+        with borrowed() as dice, np.errstate(all="ignore"):
+            for part in _parts(dice, n):
+                near = self._rounding.many(dice, len(part), n, None, _nothing)
+                np.multiply(near, self.grid, out=out[part.start : part.stop])
+        return out
+
+    def steps(self, offset: Floats, exact: Exact) -> Floats:
+        """Whole numbers round(offset + N sigma/grid); `exact(i)` is offset i as a fraction."""
+        out = np.empty(offset.size)
+        with borrowed() as dice, np.errstate(all="ignore"):
+            for part in _parts(dice, offset.size):
+                first, last = part.start, part.stop
+
+                def later(i: int, first: int = first) -> Fraction:
+                    return exact(first + i)
+
+                near = self._rounding.many(dice, len(part), offset.size, offset[first:last], later)
+                out[first:last] = near
+        return out
+
+    def one_step(self, offset: float, exact: Callable[[], Fraction]) -> float:
+        """One whole number round(offset + N sigma/grid); `exact()` is the offset as a fraction."""
+        with borrowed() as dice:
+            return self._rounding.one(dice, offset, exact)
+
+    def _add(self, dice: Dice, x: NDArray[Any], out: NDArray[Any]) -> None:
+        """Block by block: split x/grid into whole and offset, round offset + noise, put together."""
+        inverse = 1.0 / self.grid
+        for part in _parts(dice, x.size):
+            n, source = len(part), x[part.start : part.stop]
+            offset, whole, flag = dice.offset[:n], dice.whole[:n], dice.flag[:n]
+            np.multiply(source, inverse, out=offset, dtype=np.float64)
+            np.clip(offset, -self._far, self._far, out=offset)
+            np.isnan(offset, out=flag)
+            np.copyto(offset, 0.0, where=flag)
+            np.rint(offset, out=whole)
+            np.subtract(offset, whole, out=offset)
+
+            def exact(i: int, source: NDArray[Any] = source, whole: Floats = whole) -> Fraction:
+                return self._offset(float(source[i]), float(whole[i]))
+
+            near = self._rounding.many(dice, n, x.size, offset, exact)
+            np.add(near, whole, out=near)
+            np.multiply(near, self.grid, out=out[part.start : part.stop], casting="same_kind")
+
+    def _offset(self, x: float, whole: float) -> Fraction:
+        """x/grid - whole, exactly."""
+        x = min(max(x, -self.limit), self.limit) if x == x else 0.0
+        return Fraction(x) / Fraction(self.grid) - Fraction(whole)
+
+    def _checked(self, grid: Any) -> float:
+        """The grid as a float, or a refusal."""
+        if not (isinstance(grid, float | int) and grid > 0 and frexp(grid)[0] == 0.5):
+            raise ValueError(f"grid (step of the released values) must be a power of two, got grid={grid}.")
+        if not (self.sigma * 2.0**-FINEST <= grid <= self.sigma and grid >= SMALLEST):
+            raise ValueError(
+                f"grid (step of the released values) must be in [sigma 2^-{FINEST}, sigma] and at least 2^-1020, "
+                f"got grid={grid} with sigma={self.sigma}."
+            )
+        return float(grid)
+
+
+def _parts(dice: Dice, n: int) -> Iterator[range]:
+    """Ranges of a cache-sized block each, under a fresh key if drawn now; wiped at the end."""
+    if n > SMALL:
+        dice.words.rekey()
+    for start in range(0, n, BLOCK):
+        yield range(start, min(start + BLOCK, n))
+    dice.wipe(min(n, BLOCK))
+
+
+def _same(x: NDArray[Any], out: NDArray[Any]) -> bool:
+    """Whether two arrays are the same memory in the same order."""
+    return (x.ctypes.data, x.strides, x.shape, x.dtype) == (
+        out.ctypes.data,
+        out.strides,
+        out.shape,
+        out.dtype,
+    )
+
+
+def _nothing(_: int) -> Fraction:
+    """The offset of noise alone."""
+    return Fraction(0)
+
+
+def _refuse_unless_ieee() -> None:
+    """Refuse to draw where doubles do not round to nearest or lose subnormal numbers."""
+    one, tiny = np.float64(1.0), np.float64(2.0**-1074)
+    if not (one + 2.0**-53 == 1.0 and one + 3 * 2.0**-54 > 1.0 and -one - 3 * 2.0**-54 < -1.0 and tiny > 0):
+        raise ArithmeticError("This process does not compute with IEEE 754 doubles rounded to nearest.")

@@ -1,0 +1,145 @@
+"""psidp release: numbers in, noisy numbers out, and what that cost."""
+
+import sys
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from psidp.maths.sensitivity import check_adjacency
+from psidp.present import notion
+from psidp.present.digits import up
+from psidp.present.tables import show_json
+from psidp.release.columns import check_target, read_column, write_column
+from psidp.release.mechanism import GaussianMechanism
+from psidp.release.result import Release
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Publish numbers with exact Gaussian noise: answers on standard output, what they cost on standard error.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Grid = Annotated[float | None, typer.Option("--grid", help="step of the released values, a power of two")]
+Integers = Annotated[bool, typer.Option("--integers", help="whole numbers in, whole numbers out")]
+Needed = Annotated[
+    float, typer.Option("--sensitivity", help="how far one unit can move the answer, all numbers together, in L2 norm")
+]
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def value(
+    numbers: Annotated[
+        list[str], typer.Argument(help="the true answer, one number or several; - reads standard input")
+    ],
+    sensitivity: Needed,
+    sigma: notion.Sigma = None,
+    psi: notion.Psi = None,
+    epsilon: notion.Epsilon = None,
+    delta: notion.Delta = None,
+    auc: notion.Auc = None,
+    advantage: notion.Advantage = None,
+    zcdp: notion.Zcdp = None,
+    grid: Grid = None,
+    integers: Integers = False,
+    adjacency: notion.Adjacent = "add-remove",
+    unit: notion.Unit = "record",
+    as_json: notion.AsJson = False,
+) -> None:
+    """Release one number, or several as one vector.
+
+    Example: psidp release value 123.4 --sensitivity 1 --epsilon 1 --delta 1e-6
+    """
+    mechanism = _mechanism(
+        sensitivity, sigma, grid, adjacency, unit,
+        psi=psi, epsilon=epsilon, delta=delta, auc=auc, advantage=advantage, zcdp=zcdp,
+    )  # fmt: skip
+    words = sys.stdin.read().split() if numbers == ["-"] else numbers
+    parsed = [_parsed(word, integers) for word in words]
+    if not parsed:
+        raise ValueError("the value to release must be at least one number, got none.")
+    release = mechanism.release(parsed[0] if len(parsed) == 1 else np.array(parsed), integers=integers)
+    if as_json:
+        return show_json(_described(release))
+    for number in np.atleast_1d(release.value).tolist():
+        typer.echo(repr(number))
+    return _say_cost(release, delta)
+
+
+@app.command()
+def column(
+    source: Annotated[
+        str, typer.Argument(help="a file that ends in .csv, .npy or .parquet; - reads CSV from standard input")
+    ],
+    sensitivity: Needed,
+    column: Annotated[str | None, typer.Option("--column", help="name of the column; its number in an array")] = None,
+    output: Annotated[str, typer.Option("--output", help="an .csv or .npy file; - is standard output")] = "-",
+    sigma: notion.Sigma = None,
+    psi: notion.Psi = None,
+    epsilon: notion.Epsilon = None,
+    delta: notion.Delta = None,
+    auc: notion.Auc = None,
+    advantage: notion.Advantage = None,
+    zcdp: notion.Zcdp = None,
+    grid: Grid = None,
+    adjacency: notion.Adjacent = "add-remove",
+    unit: notion.Unit = "record",
+    as_json: notion.AsJson = False,
+) -> None:
+    """Release a column of numbers as one vector. No other column is written. Cells without a number count as 0.
+
+    Example: psidp release column counts.csv --column visits --sensitivity 1 --psi 0.5
+    """
+    mechanism = _mechanism(
+        sensitivity, sigma, grid, adjacency, unit,
+        psi=psi, epsilon=epsilon, delta=delta, auc=auc, advantage=advantage, zcdp=zcdp,
+    )  # fmt: skip
+    numbers = read_column(source, column)
+    check_target(output, numbers.ndim)
+    release = mechanism.release(numbers)
+    if as_json:
+        return show_json(_described(release))
+    write_column(output, column, np.asarray(release.value))
+    return _say_cost(release, delta)
+
+
+def _mechanism(
+    sensitivity: float, sigma: float | None, grid: float | None, adjacency: str, unit: str, **target: float | None
+) -> GaussianMechanism:
+    """The mechanism with a given sigma, or the one that meets a target."""
+    if sigma is None:
+        return GaussianMechanism.calibrate(sensitivity, guarantee=notion.chosen(adjacency, unit, **target), grid=grid)
+    if given := [name for name, number in target.items() if number is not None]:
+        raise ValueError(f"sigma must be given alone or left out: {', '.join(given)} chooses sigma as well.")
+    return GaussianMechanism(sensitivity, sigma, check_adjacency(adjacency), unit, grid)
+
+
+def _parsed(word: str, integers: bool) -> Any:
+    """A number from the command line."""
+    try:
+        return int(word) if integers else float(word)
+    except ValueError:
+        wanted = "a whole number" if integers else "a number"
+        raise ValueError(f"the value to release must be {wanted}, got {word!r}.") from None
+
+
+def _described(release: Release) -> dict[str, Any]:
+    """The release and its error as plain values."""
+    low, high = release.confidence_interval(0.95)
+    interval = {"level": 0.95, "lower": np.asarray(low).tolist(), "upper": np.asarray(high).tolist()}
+    return release.to_dict() | {"confidence_interval": interval, "mean_squared_error": release.mean_squared_error}
+
+
+def _say_cost(release: Release, delta: float | None) -> None:
+    """What was spent and how good the answer is, beside the answer and not in it."""
+    g, at = release.guarantee, 1e-5 if delta is None else delta
+    low, high = (np.atleast_1d(end) for end in release.confidence_interval(0.95))
+    room = float(np.max(high - low, initial=0.0)) / 2.0
+    typer.echo(
+        f"Spent psi = {up(g.psi)} ({g.adjacency}, per {g.unit}): epsilon {up(float(g.epsilon(at)))} at delta = {at:g}. "
+        f"Noise of standard deviation {up(release.sigma)}; each true number lies within {up(room)} of the one "
+        "released with probability 0.95. No ledger was asked, so nothing was written down.",
+        err=True,
+    )

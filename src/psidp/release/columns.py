@@ -1,0 +1,118 @@
+"""Columns of numbers in files: CSV and NPY on the bare install, Parquet with DuckDB; NaN where a cell has no number."""
+
+import csv
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psidp.errors import MissingExtraError
+
+__all__ = ["check_target", "read_column", "write_column"]
+
+KINDS = ".csv, .npy or .parquet, or - for CSV on standard input"
+
+
+def read_column(source: str, column: str | None = None) -> NDArray[Any]:
+    """The numbers of one column of a file, or the whole array of an .npy file.
+
+    Guarantees:
+        Cells that hold no number become NaN without a word, since a complaint would say something about the data; a
+        release counts them as 0. What is refused depends on the names of file and column alone.
+
+    Args:
+        source: a path that ends in .csv, .npy or .parquet, or "-" for CSV on standard input.
+        column: its name; for a two-dimensional array its number, from 0.
+    """
+    if source == "-":
+        return _from_csv(sys.stdin, column)
+    kind = Path(source).suffix.lower()
+    if kind == ".csv":
+        with Path(source).open(newline="", errors="replace") as file:
+            return _from_csv(file, column)
+    if kind == ".npy":
+        return _from_array(np.load(source, allow_pickle=False), column)
+    if kind == ".parquet":
+        return _from_parquet(source, column)
+    raise ValueError(f"the file must be {KINDS}, got {source!r}.")
+
+
+def check_target(target: str, dimensions: int) -> None:
+    """Refuse an output that could not take such numbers; before anything is released."""
+    kind = Path(target).suffix.lower()
+    if not (target == "-" or kind in (".csv", ".npy")):
+        raise ValueError(f"the output must be .csv or .npy, or - for CSV on standard output, got {target!r}.")
+    if dimensions != 1 and kind != ".npy":
+        raise ValueError(f"an array of {dimensions} dimensions must go to an .npy file, got {target!r}.")
+    if not (target == "-" or Path(target).parent.is_dir()):
+        raise ValueError(f"the output must lie in a folder that exists, got {target!r}.")
+
+
+def write_column(target: str, column: str | None, values: NDArray[Any]) -> None:
+    """Write the numbers to a file that ends in .csv or .npy, or with "-" as CSV to standard output."""
+    check_target(target, values.ndim)
+    if target == "-":
+        _to_csv(sys.stdout, column, values)
+    elif Path(target).suffix.lower() == ".npy":
+        np.save(target, values)
+    else:
+        with Path(target).open("w", newline="") as file:
+            _to_csv(file, column, values)
+
+
+def _from_csv(file: Iterable[str], column: str | None) -> NDArray[Any]:
+    """One column by the name in the first line."""
+    rows = csv.reader(file)
+    place = _place(next(rows, []), column)
+    return np.array([_number(row[place]) if len(row) > place else np.nan for row in rows], np.float64)
+
+
+def _from_array(array: NDArray[Any], column: str | None) -> NDArray[Any]:
+    """The array, or a column of it by number or field name."""
+    if column is None:
+        return array
+    if array.dtype.names:
+        return np.asarray(array[array.dtype.names[_place(list(array.dtype.names), column)]])
+    if array.ndim != 2:
+        raise ValueError(f"column must be left out for an array of {array.ndim} dimensions, got column={column!r}.")
+    return np.asarray(array[:, _place([str(i) for i in range(array.shape[1])], column)])
+
+
+def _from_parquet(source: str, column: str | None) -> NDArray[Any]:
+    """One column, read by DuckDB."""
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtraError("DuckDB to read Parquet", "db") from None
+    with duckdb.connect() as database:
+        table = database.read_parquet(str(Path(source)))
+        name = table.columns[_place(list(table.columns), column)]
+        quoted = '"' + name.replace('"', '""') + '"'
+        numbers = table.project(f"try_cast({quoted} AS DOUBLE) AS number").fetchnumpy()["number"]
+    return np.asarray(np.ma.filled(numbers.astype(np.float64), np.nan))
+
+
+def _place(names: list[str], column: str | None) -> int:
+    """Where the column is, or a refusal that names those there are."""
+    if column is None and len(names) == 1:
+        return 0
+    if column not in names:
+        raise ValueError(f"column must be one of {', '.join(names) or 'none at all'}, got column={column!r}.")
+    return names.index(column)
+
+
+def _number(cell: str) -> float:
+    """The number in a cell, or NaN."""
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
+
+
+def _to_csv(file: TextIO, column: str | None, values: NDArray[Any]) -> None:
+    """A heading and one number a line, with every digit."""
+    file.write(f"{column or 'value'}\n")
+    file.writelines(f"{value!r}\n" for value in values.tolist())

@@ -1,0 +1,190 @@
+"""The Gaussian mechanism: a query's answer plus exact Gaussian noise, with psi = sensitivity/sigma and no slop."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import Adjacency
+from psidp.noise.gaussian import RoundedGaussian
+from psidp.noise.totals import LARGEST, noisy_integer, noisy_integers, noisy_total, noisy_totals
+from psidp.release.clipping import ClippedSum
+from psidp.release.result import Release
+from psidp.symbols import symbol
+
+__all__ = ["GaussianMechanism"]
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianMechanism:
+    """x plus Gaussian noise of standard deviation sigma, rounded once to a power-of-two grid.
+
+    Guarantees:
+        What is released is a function of the real number x + sigma N, N a true normal, and of nothing else,
+        for every finite x that a double, an integer or an array of them can hold. So `guarantee` is that of
+        the continuous mechanism: psi = sensitivity/sigma, rounded up in the last place, in any number of
+        dimensions, with no attack on floating point (docs/design/noise.md). The randomness is AES-256 keyed
+        by the operating system; it cannot be seeded.
+
+    Args:
+        sensitivity: how far one unit of privacy can move the query, in L2 norm, [0, inf).
+        sigma: standard deviation of the noise, [2^-990, 2^991).
+        adjacency: "add-remove" or "replace-one".
+        unit: whose data the guarantee protects, in words.
+        grid: step of the released values, a power of two in [sigma 2^-44, sigma]; unless told, 2^24 to 2^25
+            times below sigma.
+
+    NaN counts as 0 and values beyond plus or minus `limit` as that limit: both are part of the query,
+    without a word, since a complaint would say something about the data. The sensitivity has to hold for
+    that query.
+
+    Examples:
+        >>> mechanism = GaussianMechanism(sensitivity=1.0, sigma=2.0)
+        >>> mechanism.guarantee
+        Guarantee(psi=0.5)
+        >>> release = mechanism.release(123.4)
+        >>> low, high = release.confidence_interval(0.999999999)
+        >>> low < 123.4 < high
+        True
+
+    References:
+        Mironov, "On significance of the least significant bits for differential privacy", CCS 2012; Haney,
+        Desfontaines, Hartman, Shrestha and Hay, "Precision-based attacks and interval refining", 2022.
+    """
+
+    sensitivity: float
+    sigma: float
+    adjacency: Adjacency = "add-remove"
+    unit: str = "record"
+    grid: float | None = None
+    guarantee: Guarantee = field(init=False, compare=False)
+    _noise: RoundedGaussian = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        sensitivity = symbol("sensitivity").number(self.sensitivity)
+        noise = RoundedGaussian(self.sigma, self.grid)
+        guarantee = Guarantee.gaussian(
+            sensitivity=sensitivity, sigma=noise.sigma, adjacency=self.adjacency, unit=self.unit
+        )
+        for name, value in (
+            ("sensitivity", sensitivity),
+            ("sigma", noise.sigma),
+            ("grid", noise.grid),
+            ("guarantee", guarantee),
+            ("_noise", noise),
+        ):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def calibrate(
+        cls,
+        sensitivity: float,
+        *,
+        guarantee: Guarantee | None = None,
+        grid: float | None = None,
+        **terms: Any,
+    ) -> Self:
+        """The mechanism with the least noise that keeps a guarantee, or epsilon= and delta=, or any one notion.
+
+        Guarantees:
+            sigma is rounded up, so that the mechanism's own guarantee is never weaker than the one asked for.
+
+        Examples:
+            >>> GaussianMechanism.calibrate(1.0, epsilon=1.0, delta=1e-6).sigma
+            4.2246...
+            >>> GaussianMechanism.calibrate(3.0, guarantee=Guarantee(psi=0.5)).sigma
+            6.0
+        """
+        if guarantee is None:
+            guarantee = Guarantee.gaussian(**terms)
+        elif terms:
+            raise TypeError(f"calibrate takes a guarantee or {', '.join(terms)}, not both.")
+        sigma = guarantee.sigma(sensitivity)
+        return cls(sensitivity, sigma, guarantee.adjacency, guarantee.unit, grid)
+
+    @property
+    def limit(self) -> float:
+        """Values beyond plus or minus this count as this."""
+        return self._noise.limit
+
+    def release(self, x: Any, *, integers: bool = False, out: NDArray[Any] | None = None) -> Release:
+        """x with noise, as a Release: a number for a number, an array of the same shape for an array.
+
+        Args:
+            x: a float, an integer of any size, an array of float16, float32, float64 or integers (or anything
+                that turns into one), or a ClippedSum.
+            integers: whole numbers out; only for whole numbers in.
+            out: array for the result, which may be x itself; only for arrays of floats.
+
+        Refused before any noise is drawn: text, booleans, complex numbers, objects, masked arrays, an `out`
+        that does not fit, a ClippedSum that one unit can move further than the mechanism's sensitivity.
+        """
+        draw = self._prepared(x, integers, out)
+        value = draw()
+        rounding = 0.5 * self._noise.grid + (0.5 if integers else 0.0)
+        return Release(value, self.sigma, self._noise.grid, rounding, self.guarantee)
+
+    def _prepared(self, x: Any, integers: bool, out: NDArray[Any] | None) -> Callable[[], Any]:
+        """Everything checked, nothing drawn: the call that draws."""
+        noise = self._noise
+        if isinstance(x, float) and not integers and out is None:
+            return lambda: noise.add_one(float(x))
+        if isinstance(x, ClippedSum):
+            return self._prepared_sum(x, integers, out)
+        if isinstance(x, int) and not isinstance(x, bool) and out is None:
+            return lambda: noisy_integer(noise, x) if integers else noisy_total(noise, x)
+        array = _numbers(x)
+        if array.dtype.kind == "f":
+            if integers:
+                raise TypeError("integers=True must be used with whole numbers in, got an array of floats.")
+            _refuse_unless_fits(out, array)
+            return lambda: _plain(noise.add(array, out))
+        if out is not None:
+            raise TypeError("out must be used with arrays of floats, got whole numbers in.")
+        totals = np.minimum(array, np.uint64(LARGEST)) if array.dtype == np.uint64 else array
+        whole = totals.astype(np.int64)
+        return lambda: _plain(noisy_integers(noise, whole) if integers else noisy_totals(noise, whole))
+
+    def _prepared_sum(self, total: ClippedSum, integers: bool, out: NDArray[Any] | None) -> Callable[[], Any]:
+        """A clipped sum, if its sensitivity is no larger than the mechanism's."""
+        needed = total.sensitivity(self.adjacency)
+        if not needed <= self.sensitivity:
+            raise ValueError(
+                f"sensitivity (L2 sensitivity of the query) must be at least {needed} for this clipped sum under "
+                f"{self.adjacency}, got sensitivity={self.sensitivity}."
+            )
+        if integers or out is not None:
+            raise TypeError("a clipped sum must be released without integers= and out=.")
+        return lambda: _plain(noisy_totals(self._noise, total.totals, total.unit))
+
+
+def _numbers(x: Any) -> NDArray[Any]:
+    """x as an array of real numbers, or a refusal that looked at its type alone."""
+    array = np.asarray(x)
+    plain = array.dtype.kind in "iu" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8)
+    if not plain or isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            "x (the value to release) must be a number or an array of float16, float32, float64 or integers, "
+            f"got {type(x).__name__} of {array.dtype}."
+        )
+    return array
+
+
+def _plain(array: NDArray[Any]) -> Any:
+    """A number for an array without dimensions, else the array itself."""
+    return array if array.ndim else array[()]
+
+
+def _refuse_unless_fits(out: NDArray[Any] | None, x: NDArray[Any]) -> None:
+    """Refuse an `out` that cannot take the result."""
+    if out is None:
+        return
+    fits = isinstance(out, np.ndarray) and out.shape == x.shape and out.dtype == x.dtype
+    if not (fits and out.flags.writeable):
+        raise ValueError(
+            f"out must be a writeable array of {x.dtype} and shape {x.shape}, "
+            f"got {getattr(out, 'dtype', type(out).__name__)} and shape {getattr(out, 'shape', None)}."
+        )
