@@ -1,4 +1,4 @@
-"""Exact noise beside NumPy's unsafe one and the peers': vectors, single releases, and time against size of the noise."""
+"""Exact noise beside NumPy's unsafe one and the peers': vectors, single releases, time against size of the noise."""
 
 import os
 import time
