@@ -139,6 +139,7 @@ class RoundedGaussian:
 
             near = self._rounding.many(dice, n, x.size, offset, exact)
             np.add(near, whole, out=near)
+            np.add(near, 0.0, out=near)  # -0.0 would say that x was negative, which x + sigma N does not
             np.multiply(near, self.grid, out=out[part.start : part.stop], casting="same_kind")
 
     def _offset(self, x: float, whole: float) -> Fraction:
