@@ -1,113 +1,130 @@
-"""How fast exact noise is, beside NumPy's unsafe one and the peers: `python -m bench.noise`.
+"""Exact noise beside NumPy's unsafe one and the peers': vectors, single releases, and time against |noise|."""
 
-CPU time of the thread, everything in one process taken in turn, round after round; the best round and the median are
-shown. Peers live in an environment of their own, .venv-peers, and bring their own measurement of the yardstick:
-
-    python3 -m venv .venv-peers && .venv-peers/bin/pip install opendp==0.16.0 diffprivlib==0.6.6 scikit-learn==1.8.0
-"""
-
-import argparse
-import json
 import os
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import spearmanr
 
-import psidp
+from bench.timing import Report, interleave
+from psidp import GaussianMechanism
 
+SIZE = 1_000_000
+PEER_SIZE = 10_000
 SIGMA = 1.3
 YARDSTICK = "x + rng.normal(0, sigma, n)"
-PEERS = Path(__file__).parents[1] / ".venv-peers" / "bin" / "python"
-GOALS = {
-    "psidp noise, sigma 2^-24": 0.75,
-    "psidp x plus noise, sigma 2^-24": 0.80,
-}
+Calls = dict[str, Callable[[], object]]
 
 
-def contestants(n: int) -> dict[str, Callable[[], object]]:
-    """What is timed, by name; each call makes n entries."""
-    rng = np.random.default_rng()
-    x = rng.normal(0.0, 10.0, n)
-    own = x.copy()
-    single = x.astype(np.float32)
-    whole = rng.integers(0, 10**6, n)
-    mechanism = psidp.GaussianMechanism(1.0, SIGMA)
-    fine = psidp.GaussianMechanism(1.0, SIGMA, grid=2.0**-40)
-    return {
-        YARDSTICK: lambda: x + rng.normal(0.0, SIGMA, n),
-        "rng.normal(0, sigma, n)": lambda: rng.normal(0.0, SIGMA, n),
-        "rng.standard_normal(n)": lambda: rng.standard_normal(n),
-        "psidp noise, sigma 2^-24": lambda: mechanism._noise.noise(n),
-        "psidp x plus noise, sigma 2^-24": lambda: mechanism.release(x),
-        "psidp x plus noise, in place": lambda: mechanism.release(own, out=own),
-        "psidp x plus noise, float32": lambda: mechanism.release(single),
-        "psidp integers": lambda: mechanism.release(whole, integers=True),
-        "psidp x plus noise, sigma 2^-40": lambda: fine.release(x),
-        "os.urandom alone, 8 bytes an entry": lambda: os.urandom(8 * n),
-    }
+def run(full: bool, seed: int) -> list[Report]:
+    """Nanoseconds an entry, microseconds a release, ratios, and a rank correlation."""
+    rng = np.random.default_rng(seed)
+    return [_vectors(rng, 60 if full else 30), _singles(rng), _peers(rng), _timing(100_000)]
 
 
-def in_turn(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """CPU seconds of each call in each round, all in turn."""
-    taken: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            start = time.thread_time()
-            call()
-            taken[name].append(time.thread_time() - start)
-    return taken
+def _vectors(rng: np.random.Generator, rounds: int) -> Report:
+    """A million entries at a time."""
+    x = rng.normal(0.0, 10.0, SIZE)
+    own, single, whole = x.copy(), x.astype(np.float32), rng.integers(0, 10**6, SIZE)
+    mechanism, fine = GaussianMechanism(1.0, SIGMA), GaussianMechanism(1.0, SIGMA, grid=2.0**-40)
+    best = interleave(
+        {
+            YARDSTICK: lambda: x + rng.normal(0.0, SIGMA, SIZE),
+            "rng.standard_normal(n)": lambda: rng.standard_normal(SIZE),
+            "ours, noise alone": lambda: mechanism._noise.noise(SIZE),
+            "ours, release of x": lambda: mechanism.release(x),
+            "ours, release of x in place": lambda: mechanism.release(own, out=own),
+            "ours, release of x in float32": lambda: mechanism.release(single),
+            "ours, release of whole numbers": lambda: mechanism.release(whole, integers=True),
+            "ours, release of x, grid sigma 2^-40": lambda: fine.release(x),
+            "os.urandom alone, 8 bytes an entry": lambda: os.urandom(8 * SIZE),
+        },
+        rounds,
+        seconds=40.0,
+    )
+    report = Report("Noise, vectors of 1e6, grid sigma 2^-24 (times x + rng.normal in brackets)")
+    targets = {"ours, noise alone": 0.75, "ours, release of x": 0.80}
+    for name, seconds in best.items():
+        report.add(name, seconds / SIZE * 1e9, "ns/entry", note=f"({seconds / best[YARDSTICK]:.2f} x)")
+    for name, target in targets.items():
+        report.add(f"{name}, over {YARDSTICK}", best[name] / best[YARDSTICK], "x", at_most=target)
+    return report
 
 
-def vectors(n: int, rounds: int) -> None:
-    """Nanoseconds an entry, and how they compare with the yardstick."""
-    taken = in_turn(contestants(n), rounds)
-    best, middle = min(taken[YARDSTICK]), float(np.median(taken[YARDSTICK]))
-    print(f"\nn = {n:,}, CPU time, {rounds} rounds in turn")
-    print(f"{'':40}{'best ns':>10}{'median ns':>11}{'ratio':>8}{'of medians':>12}")
-    for name, seconds in taken.items():
-        ratio = min(seconds) / best
-        goal = GOALS.get(name)
-        mark = "" if goal is None else f"   goal {goal:.2f}: {'met' if ratio <= goal else 'MISSED'}"
-        print(
-            f"{name:40}{min(seconds) / n * 1e9:10.2f}{np.median(seconds) / n * 1e9:11.2f}{ratio:8.2f}"
-            f"{np.median(seconds) / middle:12.2f}{mark}"
-        )
+def _singles(rng: np.random.Generator) -> Report:
+    """One release at a time, the result object included."""
+    mechanism, vector, calls = GaussianMechanism(1.0, SIGMA), np.zeros(100), 2000
+    best = interleave(
+        {
+            "a float": lambda: _repeat(lambda: mechanism.release(123.4), calls),
+            "an integer": lambda: _repeat(lambda: mechanism.release(123), calls),
+            "100 floats": lambda: _repeat(lambda: mechanism.release(vector), calls),
+            "x + rng.normal(0, sigma), one float": lambda: _repeat(lambda: 123.4 + rng.normal(0.0, SIGMA), calls),
+        },
+        rounds=10,
+    )
+    report = Report("Single releases")
+    for name, seconds in best.items():
+        report.add(name, seconds / calls * 1e6, "us", at_most=10.0 if name == "a float" else None)
+    return report
 
 
-def scalars(calls: int) -> None:
-    """Microseconds of a single release, the result object included."""
-    mechanism = psidp.GaussianMechanism(1.0, SIGMA)
-    rng = np.random.default_rng()
-    vector = np.zeros(100)
-    kinds = {
-        "psidp release of a float": lambda: mechanism.release(123.4),
-        "psidp release of an int": lambda: mechanism.release(123),
-        "psidp release of 100 floats": lambda: mechanism.release(vector),
-        "x + rng.normal(0, sigma), one float": lambda: 123.4 + rng.normal(0.0, SIGMA),
-    }
-    print(f"\nsingle releases, CPU time, mean of {calls:,} calls, best of five")
-    for name, call in kinds.items():
-        best = min(_mean(call, calls) for _ in range(5))
-        goal = f"   goal 10: {'met' if best <= 1e-5 else 'MISSED'}" if name.endswith("a float") else ""
-        print(f"{name:40}{best * 1e6:10.2f} us{goal}")
+def _peers(rng: np.random.Generator) -> Report:
+    """Float-safe and other peers, where they are installed: vectors of 1e4, and one float at a time."""
+    mechanism, x = GaussianMechanism(1.0, SIGMA), rng.normal(0.0, 10.0, PEER_SIZE)
+    report = Report("Peers, vectors of 1e4 and single floats")
+    vectors: Calls = {"ours, vector": lambda: mechanism.release(x)}
+    singles: Calls = {"ours, one float": lambda: mechanism.release(123.4)}
+    for name, peer in (("opendp", _opendp), ("diffprivlib", _diffprivlib)):
+        try:
+            more_vectors, more_singles = peer(x)
+        except Exception as error:
+            report.say(name, f"does not run here: {error}")
+            continue
+        vectors |= more_vectors
+        singles |= more_singles
+    _compare(report, vectors, "ours, vector", "ns/entry", 1e9 / PEER_SIZE, 20)
+    _compare(report, singles, "ours, one float", "us", 1e6, 400)
+    return report
 
 
-def _mean(call: Callable[[], object], calls: int) -> float:
-    """Mean CPU seconds of a call."""
-    start = time.thread_time()
-    for _ in range(calls):
-        call()
-    return (time.thread_time() - start) / calls
+def _compare(report: Report, calls: Calls, ours: str, unit: str, factor: float, times: int) -> None:
+    """Ours beside the others; ours so many times in a turn that it is warm, the slow ones once or a few times."""
+    turns = {name: times if name == ours or unit == "us" else 1 for name in calls}
+    best = interleave({name: lambda n=name: _repeat(calls[n], turns[n]) for name in calls}, rounds=5)
+    each = {name: seconds / turns[name] for name, seconds in best.items()}
+    for name, seconds in each.items():
+        note = "" if name == ours else f"{seconds / each[ours]:,.1f} x ours"
+        report.add(name, seconds * factor, unit, note=note)
 
 
-def timing(calls: int) -> None:
-    """Rank correlation of time and |noise|; without any, it is 0 up to its own error."""
-    mechanism = psidp.GaussianMechanism(1.0, SIGMA)
-    print("\nrank correlation of the time of a release with its noise")
+def _opendp(x: np.ndarray) -> tuple[Calls, Calls]:
+    """OpenDP's make_gaussian on our grid and on its own; safe."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=x.size)
+    values = x.tolist()
+    grids = {"our grid": -24, "its own grid": None}
+    made = {name: dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=SIGMA, k=k) for name, k in grids.items()}
+    vectors = {f"opendp {dp.__version__}, vector, {name}": lambda m=m: m(values) for name, m in made.items()}
+    one = dp.m.make_gaussian(dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float), scale=SIGMA)
+    return vectors, {f"opendp {dp.__version__}, one float, its own grid": lambda: one(123.4)}
+
+
+def _diffprivlib(_: np.ndarray) -> tuple[Calls, Calls]:
+    """diffprivlib's Gaussian, which takes one float at a time; not safe against floating-point attacks."""
+    import diffprivlib
+
+    mechanism = diffprivlib.mechanisms.GaussianAnalytic(epsilon=1.0, delta=1e-5, sensitivity=1.0)
+    return {}, {f"diffprivlib {diffprivlib.__version__}, one float": lambda: mechanism.randomise(123.4)}
+
+
+def _timing(calls: int) -> Report:
+    """Whether the time of a release tells the size of its noise: Spearman's rank correlation."""
+    mechanism = GaussianMechanism(1.0, SIGMA)
+    report = Report("Rank correlation of the time of a release with |noise|, in standard errors of no correlation")
     for name, x, n in (("a float", 0.0, calls), ("100 floats", np.zeros(100), calls // 4)):
         seconds, size = np.empty(n), np.empty(n)
         for i in range(n):
@@ -116,46 +133,12 @@ def timing(calls: int) -> None:
             seconds[i] = time.perf_counter_ns() - start
             size[i] = np.abs(release.value).sum()
         found = float(spearmanr(seconds, size).statistic)
-        error = 1 / np.sqrt(n)
-        verdict = "within its own noise" if abs(found) < 3 * error else "BEYOND its own noise"
-        print(f"{name + f', {n:,} calls':40}{found:+10.4f}   standard error {error:.4f}: {verdict}")
+        note = f"Spearman {found:+.5f}"
+        report.add(f"{name}, {n:,} calls", abs(found) * np.sqrt(n), "standard errors", at_most=3.5, note=note)
+    return report
 
 
-def peers(n: int) -> None:
-    """The peers, measured by the same rules in their own environment."""
-    print(f"\npeers, n = {n:,}, CPU time, ratio to psidp x plus noise at the same n")
-    if not PEERS.exists():
-        print("  not installed; the first lines of bench/noise.py say how")
-        return
-    script = Path(__file__).with_name("noise_peers.py")
-    done = subprocess.run([str(PEERS), str(script), str(n), str(SIGMA)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(f"  failed: {done.stderr.strip().splitlines()[-1]}")
-        return
-    mechanism, x = psidp.GaussianMechanism(1.0, SIGMA), np.zeros(n)
-    ours = min(in_turn({"ours": lambda: mechanism.release(x)}, 50)["ours"]) / n
-    one = min(_mean(lambda: mechanism.release(123.4), 5000) for _ in range(5))
-    print(f"{'psidp x plus noise':40}{ours * 1e9:12.1f} ns an entry")
-    print(f"{'psidp release of a float':40}{one * 1e9:12.1f} ns")
-    for row in json.loads(done.stdout):
-        if row["seconds"] is None:
-            print(f"{row['name']:40}{'':>12} {row['note']}")
-            continue
-        base = one if row["scalar"] else ours
-        print(f"{row['name']:40}{row['seconds'] * 1e9:12.1f} ns{row['seconds'] / base:12,.1f} x {row['note']}")
-
-
-def main(words: list[str] | None = None) -> None:
-    """All of it, or a quick look."""
-    parser = argparse.ArgumentParser(prog="bench.noise", description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="fewer rounds")
-    quick = parser.parse_args(words).quick
-    print(f"psidp {psidp.__version__}, numpy {np.__version__}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    vectors(10**6, 5 if quick else 40)
-    scalars(2000 if quick else 20_000)
-    timing(10_000 if quick else 100_000)
-    peers(10**4)
-
-
-if __name__ == "__main__":
-    main()
+def _repeat(call: Callable[[], object], times: int) -> None:
+    """Call it so many times."""
+    for _ in range(times):
+        call()

@@ -76,6 +76,14 @@ def test_a_subnormal_x_on_a_coarse_grid_is_still_seen_by_the_integers():
     assert gaussian._offset(5e-324, 0.0) == Fraction(1, 2 ** (1074 + 876))
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [SMALL, 10 * SMALL])
+def test_a_zero_has_no_sign_that_tells_where_x_was(dtype, n):
+    released = RoundedGaussian(1.0, 1.0).add(np.full(n, -1e-30, dtype))
+    assert (released == 0).sum() > n / 4
+    assert not np.signbit(released[released == 0]).any()
+
+
 @pytest.mark.parametrize("sigma", [1e-290, 1e-3, 1.0, 1e290])
 def test_noise_has_its_scale_and_lies_on_its_grid(sigma):
     """The mean square of 10^5 draws is off by 3 % with probability below 1e-10."""
