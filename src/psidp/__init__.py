@@ -1,6 +1,6 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
-from psidp.errors import IncomparableError, MismatchError, MissingExtraError, PsidpError
+from psidp.errors import EngineError, IncomparableError, MismatchError, MissingExtraError, PsidpError
 from psidp.guarantee import Guarantee, compose
 from psidp.maths import sensitivity
 from psidp.maths.bayes import (
@@ -40,8 +40,10 @@ from psidp.maths.roc import (
     tangent,
     tpr_from_psi,
 )
-from psidp.release import denoise
+from psidp.release import ask, denoise
 from psidp.release.clipping import ClippedSum, clip_sum
+from psidp.release.curator import Curator
+from psidp.release.keys import PrivateKeys
 from psidp.release.mechanism import GaussianMechanism
 from psidp.release.result import Release
 
@@ -49,17 +51,21 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ClippedSum",
+    "Curator",
+    "EngineError",
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
     "MismatchError",
     "MissingExtraError",
+    "PrivateKeys",
     "PsidpError",
     "Rates",
     "Release",
     "Tangent",
     "advantage_from_psi",
     "alpha_optimal",
+    "ask",
     "auc_from_psi",
     "bayes_error",
     "binormal_auc",

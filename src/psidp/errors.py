@@ -17,7 +17,7 @@ class PsidpError(Exception):
 
 
 class EngineError(PsidpError):
-    """The database failed or is gone. Its own words are not repeated, since they may speak of the data or a password."""
+    """The database failed or is gone. Its own words are not repeated: they may speak of the data or a password."""
 
     def __init__(self, engine: str, kind: str) -> None:
         super().__init__(

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.bounded_totals import totals as oracle
 
 from psidp.release import ask
-from psidp.release.bounding import Totals
 from psidp.release.lattice import Lattice
+from reference.bounded_totals import totals as oracle
+from reference.curator_tables import AGGREGATES, SCHEMA, engine_totals, lattice, own, random_table, without_zeros
 
-SCHEMA = pa.schema([("u", pa.int64()), ("g", pa.string()), ("h", pa.int64()), ("v", pa.float64()), ("n", pa.int64())])
 VALUES = st.one_of(
     st.none(),
     st.sampled_from([nan, float("inf"), float("-inf"), -0.0, 5e-324, -5e-324, 1e308, -1e308, 100.0, -7.5]),
@@ -34,56 +33,11 @@ ROWS = st.lists(
     ),
     max_size=24,
 )
-EDGES = (-50.0, -1.0, 0.0, 0.1, 7.0, 100.0)
-AGGREGATES = [
-    ask.count(),
-    ask.units(),
-    ask.sum("v", -10.0, 100.0),
-    ask.sum("v", 0.0, 0.1),
-    ask.sum("v", -1e200, 1e-3),
-    ask.sum("v", -3e-200, 1e-201),
-    ask.sum("n", -4.0, 1e6),
-    ask.mean("v", -7.5, 30.0),
-    ask.variance("v", 0.0, 1e100),
-    ask.mean("n", 0.0, 3.0),
-    ask.deviation("v", -1e-100, 1e-100),
-    ask.histogram("v", EDGES),
-    ask.histogram("n", EDGES),
-]
-
-
-def lattice(aggregate, contribution, groups=20):
-    return Lattice.fitting(contribution * aggregate.reach, groups * aggregate.parts * aggregate.bins)
-
-
-def engine_totals(table, unit, by, parts):
-    """For each aggregate {group: [totals]}, as the engine gives them; those without bins in one query."""
-    plain = [part for part in parts if not part[0].edges]
-    found = {}
-    for together in [plain, *([part] for part in parts if part[0].edges)]:
-        if not together:
-            continue
-        made = Totals(table, unit, by, tuple(together))
-        rows = table.get_backend().to_pyarrow(made.expression()).to_pylist()
-        start = 0
-        for (aggregate, _), steps in zip(together, made.coordinates, strict=True):
-            found[aggregate] = {}
-            for row in rows:
-                total = [int(row[f"c{start + i}"] or 0) for i in range(len(steps))]
-                total = total if unit else [c.in_steps(x) for c, x in zip(steps, total, strict=True)]
-                if any(total):
-                    found[aggregate][tuple(row[name] for name in made.groups)] = total
-            start += len(steps)
-    return found
 
 
 def collected(table):
     """The totals of one aggregate."""
     return lambda unit, by, aggregate, grid: engine_totals(table, unit, by, [(aggregate, grid)])[aggregate]
-
-
-def without_zeros(result):
-    return {group: total for group, total in result.items() if any(total)}
 
 
 @pytest.fixture(scope="module")
@@ -119,27 +73,6 @@ def distance(one, other):
     zero = [0] * len(next(iter(one.values()), next(iter(other.values()), [0])))
     groups = set(one) | set(other)
     return sum((a - b) ** 2 for g in groups for a, b in zip(one.get(g, zero), other.get(g, zero), strict=True))
-
-
-def random_table(dice):
-    """A small table whose units may be in every group, own everything or hold nothing but oddities."""
-    odd = [None, nan, float("inf"), -1e308, 5e-324, 1e308]
-    units, spread = dice.randint(1, 5), dice.choice([1, 2, 8])
-    return [
-        {
-            "u": dice.choice([*range(units), None]),
-            "g": dice.choice(["a", "b", "c", None][: 1 + spread % 4]),
-            "h": dice.randint(0, spread),
-            "v": dice.choice(odd) if dice.random() < 0.2 else dice.gauss(20, 60),
-            "n": dice.randint(-(10 ** dice.randint(1, 18)), 10 ** dice.randint(1, 18)),
-        }
-        for _ in range(dice.choice([0, 1, 5, 40]))
-    ]
-
-
-def own(unit, table):
-    """The unit's name in a batch of tables."""
-    return None if unit is None else unit + 10 * table
 
 
 def test_no_unit_moves_the_totals_further_than_the_stated_sensitivity(duck):

@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Self
@@ -24,7 +24,7 @@ class Answer:
     Args:
         by: the columns that make groups. rows: each group's key with one estimate. guarantee: what all of it cost
         together. level: chance that an interval covers, each by itself. notes: sentences about what was asked and done.
-        left: what the budget still holds, where there is one. stored: whether it was answered before and cost nothing now.
+        left: what the budget still holds, where there is one. stored: whether it was answered before, at no cost now.
     """
 
     by: tuple[str, ...]
@@ -81,9 +81,9 @@ class Answer:
         )
         return "\n".join(line for line in (*self.notes, paid, cost, self.left, bars) if line)
 
-    def recalled(self) -> Self:
-        """The same answer, taken from the ledger."""
-        return replace(self, stored=True)
+    def settled(self, left: str, stored: bool) -> Self:
+        """The same answer with what the budget holds, and whether it was answered before."""
+        return replace(self, left=left, stored=stored)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values."""
@@ -134,7 +134,7 @@ def _unpacked(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, text),) = value.items()
-    readers = {
+    readers: dict[str, Callable[[str], Any]] = {
         "timestamp": datetime.datetime.fromisoformat,
         "date": datetime.date.fromisoformat,
         "decimal": Decimal,

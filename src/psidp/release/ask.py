@@ -1,12 +1,13 @@
-"""What can be asked of a table: counts, sums, means, variances, histograms, quantiles; each a value that knows its rows.
+"""What can be asked of a table: counts, sums, means, variances, histograms and quantiles, each as a value.
 
-An aggregate turns a row into a short vector of L2 norm at most `reach`; a unit of privacy adds up the vectors of its rows,
-group by group, and the whole is clipped to `contribution` times `reach`.
+An aggregate turns a row into a short vector of L2 norm at most `reach`; a unit of privacy adds up the vectors of its
+rows, group by group, and the whole is clipped to `contribution` times `reach`.
 """
 
 import builtins
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite
 from typing import Any, Literal
 
@@ -167,7 +168,7 @@ def _bounded(kind: Kind, column: str, lower: float, upper: float, terms: dict[st
             f"bounds of {column!r} must be finite numbers with lower < upper, got lower={lower}, upper={upper}."
         )
     largest, width = max(abs(lower), abs(upper)), float(upper) - float(lower)
-    if not (2.0**-850 <= width and largest <= 2.0**850):
+    if not (width >= 2.0**-850 and largest <= 2.0**850):
         raise ValueError(f"bounds of {column!r} must lie in 2^-850 to 2^850, got lower={lower}, upper={upper}.")
     return Aggregate(kind, _named(column), float(lower), float(upper), **terms)
 
@@ -175,7 +176,7 @@ def _bounded(kind: Kind, column: str, lower: float, upper: float, terms: dict[st
 def _edges(column: str, edges: Iterable[float]) -> tuple[float, ...]:
     """Public edges, finite and increasing."""
     numbers = tuple(float(e) for e in edges)
-    rising = builtins.all(a < b for a, b in zip(numbers, numbers[1:], strict=False))
+    rising = builtins.all(a < b for a, b in pairwise(numbers))
     if not (2 <= len(numbers) <= MOST_EDGES and rising and builtins.all(isfinite(e) for e in numbers)):
         raise ValueError(
             f"edges of {column!r} must be 2 to {MOST_EDGES:,} finite numbers in increasing order, got {len(numbers)}."

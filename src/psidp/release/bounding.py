@@ -1,7 +1,7 @@
 """Contribution bounding in the engine: every unit's vector over all groups, clipped to its L2 bound in whole numbers.
 
-Rows become integers; a unit's rows in a group add up to a cell; a unit whose cells have S = sum u^2 above B^2 is shrunk to
-sign(u) ((|u| w) >> 31) with w = floor(B 2^31 / r), r = ceil(sqrt S). Group by, aggregate, join and CASE alone.
+Rows become integers; a unit's rows in a group add up to a cell; a unit whose cells have S = sum u^2 above B^2 is shrunk
+to sign(u) ((|u| w) >> 31) with w = floor(B 2^31 / r), r = ceil(sqrt S). Group by, aggregate, join and CASE alone.
 docs/design/curator.md proves that no unit moves the totals by more than B.
 """
 
@@ -25,13 +25,15 @@ class Totals:
 
     Args:
         rows: the table after every filter. unit: its column that names units, or None where each row is its own.
-        by: the columns that make groups. parts: the aggregates with their lattices.
+        by: the columns that make groups. parts: the aggregates with their lattices. narrow: the engine adds up 64-bit
+        integers in 64 bits, and has to be told to use more.
     """
 
     rows: Any
     unit: str | None
     by: tuple[str, ...]
     parts: tuple[tuple[Aggregate, Lattice], ...]
+    narrow: bool = False
 
     @property
     def coordinates(self) -> tuple[tuple[Coordinate, ...], ...]:
@@ -74,7 +76,7 @@ class Totals:
 
     def _cells(self, rows: Any, flat: Sequence[Coordinate]) -> Any:
         """A unit's integers in each group it touches."""
-        sums = {f"c{i}": rows.count() if _counts_all(c) else rows[f"c{i}"].sum() for i, c in enumerate(flat)}
+        sums = {f"c{i}": rows.count() if _counts_all(c) else self._sum(rows[f"c{i}"]) for i, c in enumerate(flat)}
         names = [UNIT, *self.groups]
         cells = rows.group_by(names).aggregate(**sums)
         return cells.select(*names, **{f"c{i}": c.of_unit(cells[f"c{i}"]) for i, c in enumerate(flat)})
@@ -118,8 +120,12 @@ class Totals:
     def _summed(self, rows: Any, added: dict[str, Any]) -> Any:
         """Totals by group."""
         named = rows.select(*self.groups, **added)
-        totals = {name: named[name].sum().cast("decimal(38, 0)") for name in added}
+        totals = {name: self._sum(named[name]).cast("decimal(38, 0)") for name in added}
         return named.group_by(self.groups).aggregate(**totals) if self.groups else named.aggregate(**totals)
+
+    def _sum(self, column: Any) -> Any:
+        """A sum that cannot overflow."""
+        return column.cast("decimal(38, 0)").sum() if self.narrow else column.sum()
 
 
 def key_name(index: int) -> str:

@@ -131,8 +131,7 @@ def _frame(ibis: Any, source: Any) -> Any:
     arrow = source.to_arrow() if hasattr(source, "to_arrow") else source
     if not (hasattr(arrow, "schema") or hasattr(arrow, "dtypes")):
         raise TypeError(
-            "the table must be an Ibis table, a pandas, Polars or Arrow frame, or a path, "
-            f"got {type(source).__name__}."
+            f"the table must be an Ibis table, a pandas, Polars or Arrow frame, or a path, got {type(source).__name__}."
         )
     connection = ibis.duckdb.connect()
     connection.con.register("frame", arrow)

@@ -111,8 +111,9 @@ def _fieller(s: float, n: float, width: float) -> tuple[float, float]:
 def _quantile(aggregate: Aggregate, counts: Floats, noisy: Noisy, q: float, level: float) -> Estimate:
     """The q-quantile on straight lines between the edges, and the edges that noise cannot rule out.
 
-    At edge j, D_j = (1 - q) (count below) - q (count above) has noise of variance sigma^2 ((1 - q)^2 j + q^2 (bins - j)).
-    The interval runs from the last edge where D is surely negative to the first where it surely is not, all edges at once.
+    At edge j, D_j = (1 - q) (count below) - q (count above) has noise of variance sigma^2 ((1 - q)^2 j + q^2 (bins -
+    j)). The interval runs from the last edge where D is surely negative to the first where it surely is not, all edges
+    at once.
     """
     edges, bins = np.asarray(aggregate.edges), aggregate.bins
     held = np.maximum(counts, 0.0)

@@ -43,7 +43,7 @@ class PrivateKeys:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 1e-300 <= symbol("kappa").number(self.kappa):
+        if not symbol("kappa").number(self.kappa) >= 1e-300:
             raise ValueError(f"kappa (probability of outright failure) must be above 0 here, got kappa={self.kappa}.")
         if isinstance(self.at_most, bool) or not (isinstance(self.at_most, int) and 1 <= self.at_most <= MOST_TOUCHED):
             raise ValueError(
@@ -51,9 +51,7 @@ class PrivateKeys:
                 f"got at_most={self.at_most}."
             )
         if not 1.0 <= self.contribution <= 64.0:
-            raise ValueError(
-                f"contribution of private keys must be in [1, 64], got contribution={self.contribution}."
-            )
+            raise ValueError(f"contribution of private keys must be in [1, 64], got contribution={self.contribution}.")
         if not 0.0 < self.weight < float("inf"):
             raise ValueError(f"weight (share of psi^2, relative) must be in (0, inf), got weight={self.weight}.")
 
@@ -116,7 +114,9 @@ def public_keys(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...]:
     found = list(dict.fromkeys(_as_tuples(keys, by)))
     if not 0 < len(found) <= MOST_KEYS:
         raise ValueError(f"keys must be 1 to {MOST_KEYS:,} groups, got {len(found)}.")
-    return tuple(tuple(_checked(value, name, schema[name]) for value, name in zip(key, by, strict=True)) for key in found)
+    return tuple(
+        tuple(_checked(value, name, schema[name]) for value, name in zip(key, by, strict=True)) for key in found
+    )
 
 
 def _as_tuples(keys: Any, by: Sequence[str]) -> Iterable[Key]:
@@ -126,7 +126,9 @@ def _as_tuples(keys: Any, by: Sequence[str]) -> Iterable[Key]:
     if isinstance(keys, Mapping):
         missing = [name for name in by if name not in keys]
         if missing or len(keys) != len(by):
-            raise ValueError(f"keys must have the columns {', '.join(map(repr, by))}, got {', '.join(map(repr, keys))}.")
+            raise ValueError(
+                f"keys must have the columns {', '.join(map(repr, by))}, got {', '.join(map(repr, keys))}."
+            )
         return product(*(list(keys[name]) for name in by))
     if isinstance(keys, Path) or (isinstance(keys, str) and keys.lower().endswith((".csv", ".parquet"))):
         from psidp.release.engine import open_table
@@ -167,9 +169,9 @@ KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
 )
 
 
-def _checked(value: Any, name: str, kind: Any) -> Any:
+def _checked(given: Any, name: str, kind: Any) -> Any:
     """One value of a key, if its column can hold it."""
-    value = plain_key(value)
+    value: Any = plain_key(given)
     if value is None:
         return None
     for test, types, words in KINDS:
@@ -182,7 +184,7 @@ def _checked(value: Any, name: str, kind: Any) -> Any:
             raise TypeError(f"keys of {name!r} must be {words}, got {type(value).__name__}.")
         if kind.is_integer() and not kind.bounds.lower <= value <= kind.bounds.upper:
             raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
-        return Decimal(value) if kind.is_decimal() else value
+        return Decimal(str(value)) if kind.is_decimal() else value
     raise TypeError(f"column {name!r} of type {kind} cannot make groups. Use text, numbers, dates or truth values.")
 
 

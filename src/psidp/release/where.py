@@ -1,4 +1,4 @@
-"""Where: which rows a question is about. A condition looks at one row at a time, or a unit could sway the others' rows."""
+"""Where: which rows a question is about. A condition looks at one row at a time, or units could sway others' rows."""
 
 import re
 from typing import Any
