@@ -1,5 +1,7 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
+from psidp.auditing.independent import audit
+from psidp.auditing.result import AuditResult
 from psidp.errors import IncomparableError, MismatchError, MissingExtraError, PsidpError
 from psidp.guarantee import Guarantee, compose
 from psidp.maths import sensitivity
@@ -48,6 +50,7 @@ from psidp.release.result import Release
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditResult",
     "ClippedSum",
     "GaussianMechanism",
     "Guarantee",
@@ -61,6 +64,7 @@ __all__ = [
     "advantage_from_psi",
     "alpha_optimal",
     "auc_from_psi",
+    "audit",
     "bayes_error",
     "binormal_auc",
     "binormal_roc",
