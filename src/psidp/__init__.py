@@ -1,6 +1,7 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
 from psidp.auditing.independent import audit
+from psidp.auditing.one_run import OneRunResult, audit_one_run
 from psidp.auditing.result import AuditResult
 from psidp.errors import IncomparableError, MismatchError, MissingExtraError, PsidpError
 from psidp.guarantee import Guarantee, compose
@@ -57,6 +58,7 @@ __all__ = [
     "IncomparableError",
     "MismatchError",
     "MissingExtraError",
+    "OneRunResult",
     "PsidpError",
     "Rates",
     "Release",
@@ -65,6 +67,7 @@ __all__ = [
     "alpha_optimal",
     "auc_from_psi",
     "audit",
+    "audit_one_run",
     "bayes_error",
     "binormal_auc",
     "binormal_roc",
