@@ -1,5 +1,6 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
+from psidp.auditing.black_box import MechanismAudit, audit_mechanism
 from psidp.auditing.independent import audit
 from psidp.auditing.one_run import OneRunResult, audit_one_run
 from psidp.auditing.result import AuditResult
@@ -56,6 +57,7 @@ __all__ = [
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
+    "MechanismAudit",
     "MismatchError",
     "MissingExtraError",
     "OneRunResult",
@@ -67,6 +69,7 @@ __all__ = [
     "alpha_optimal",
     "auc_from_psi",
     "audit",
+    "audit_mechanism",
     "audit_one_run",
     "bayes_error",
     "binormal_auc",

@@ -1,4 +1,4 @@
-"""One mechanism that keeps its word and four that do not; each claims psi = 1 between 0.0 and 1.0."""
+"""Two mechanisms that keep their word and five that do not; each claims psi = 1 between 0.0 and 1.0."""
 
 import numpy as np
 
@@ -19,14 +19,35 @@ def exact(x):
     return EXACT.release(x).value
 
 
+def repeatable(x):
+    """A Gaussian mechanism whose noise a test can repeat, on a grid so that floats do not tell."""
+    return round((x + RNG.standard_normal()) * 2**20) / 2**20
+
+
 def plain(x):
-    """A Gaussian mechanism whose noise a test can repeat."""
+    """Noise drawn and added in float64, as everybody writes it: the last bits tell."""
     return x + RNG.standard_normal()
+
+
+def shouting(x):
+    """A word instead of a number."""
+    return "in" if x else "out"
+
+
+def growing(x, seen=[]):  # noqa: B006
+    """One number more in every run."""
+    seen.append(x)
+    return seen
+
+
+def not_a_number(x):
+    """NaN."""
+    return float("nan")
 
 
 def too_little_noise(x):
     """sigma is too small by 10 %."""
-    return x + 0.9 * RNG.standard_normal()
+    return round((x + 0.9 * RNG.standard_normal()) * 2**20) / 2**20
 
 
 def seeded(x):
@@ -41,4 +62,4 @@ def single_precision(x):
 
 def sensitivity_too_small(x):
     """The sum of two records of one person, with noise for one."""
-    return 2.0 * x + RNG.standard_normal()
+    return round((2.0 * x + RNG.standard_normal()) * 2**20) / 2**20
