@@ -13,7 +13,7 @@ from psidp.auditing.curves import Gaussian
 from psidp.auditing.ladder import rung_p_values, rungs
 from psidp.maths.binomial import rate_above
 
-SIZES = (20, 60, 250, 1_000, 5_000, 30_000, 200_000, 2_000_000, 20_000_000)
+SIZES = (20, 60, 250, 1_000, 5_000, 30_000, 200_000)
 PSIS = (0.0, 0.3, 1.0, 3.0)
 SIDES = (0.1, 1.0, 10.0)
 ALPHAS = (0.01, 0.03, 0.1)
