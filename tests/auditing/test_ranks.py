@@ -9,7 +9,7 @@ from psidp.auditing.scores import Scores
 
 @pytest.mark.parametrize(("n_in", "n_out", "kappa"), [(1, 1, 0.0), (30, 70, 0.0), (500, 125, 0.2)])
 def test_each_copy_counts_its_own_pairs(n_in, n_out, kappa):
-    experiment = Experiment.draw(n_in, n_out, kappa, 300, 1)
+    experiment = Experiment.draw(n_in, n_out, kappa, 300, np.random.default_rng(1))
     which = np.array([0, 3, 7, 150, 299])
     for psi in (0.0, 1.0, 11.9):
         alone = [(experiment.ins[b][:, None] + psi > experiment.outs[b]).sum() for b in which]
@@ -17,7 +17,7 @@ def test_each_copy_counts_its_own_pairs(n_in, n_out, kappa):
 
 
 def test_counts_never_fall_as_psi_grows():
-    experiment = Experiment.draw(40, 40, 0.05, 200, 2)
+    experiment = Experiment.draw(40, 40, 0.05, 200, np.random.default_rng(2))
     counts = np.array([experiment.wins(psi, np.arange(200)) for psi in np.linspace(0, 12, 50)])
     assert (np.diff(counts, axis=0) >= 0).all()
 

@@ -54,6 +54,14 @@ def test_the_identity_attack_comes_close_to_the_nominal_rate_so_the_test_could_h
     assert 30 <= wrong <= most(600, 0.1, FALSE_ALARM)  # below 30 with probability 2e-6 if the rate is 0.09
 
 
+@pytest.mark.parametrize("method", ["pairs", "ranks"])
+def test_one_seed_for_all_audits_is_as_good_as_a_fresh_one_each(method):
+    rng = np.random.default_rng(7)
+    draws = [scores(1.0, 60, 60, "identity", rng) for _ in range(200)]
+    wrong = sum(audit(*draw, 0.9, method, seed=1).psi > 1.0 for draw in draws)
+    assert wrong <= most(200, 0.1, FALSE_ALARM)
+
+
 @pytest.mark.parametrize("method", ["pairs", "ranks", "threshold", "both"])
 @pytest.mark.parametrize("n", [40, 3000])
 def test_a_claim_with_kappa_is_tested_as_it_is_written(method, n):

@@ -18,7 +18,7 @@ LARGEST = 12.0
 
 def pair_wins(scores: Scores, seed: int) -> tuple[int, int, int]:
     """Wins, ties and the number of pairs, each score in one pair at most, matched at random."""
-    rng = np.random.default_rng(seed)
+    rng = scores.dice(seed, 0)
     pairs = min(scores.n_in, scores.n_out)
     ins, outs = _some(scores.ins, pairs, rng), _some(scores.outs, pairs, rng)
     rng.shuffle(ins)

@@ -41,9 +41,8 @@ class Experiment:
     outs: NDArray[np.float64]
 
     @classmethod
-    def draw(cls, n_in: int, n_out: int, kappa: float, copies: int, seed: int) -> "Experiment":
+    def draw(cls, n_in: int, n_out: int, kappa: float, copies: int, rng: np.random.Generator) -> "Experiment":
         """`copies` independent experiments."""
-        rng = np.random.default_rng([seed, 1])
         ins, outs = rng.standard_normal((copies, n_in)), rng.standard_normal((copies, n_out))
         if kappa > 0.0:
             ins[rng.random(ins.shape) < kappa] = FAR
@@ -137,10 +136,10 @@ class Ranks:
     def _prepared(self) -> tuple[Scores, Experiment]:
         """The scores that are kept, and the simulated experiments of their size."""
         most = UNEVEN * min(self.scores.n_in, self.scores.n_out)
-        rng = np.random.default_rng([self.seed, 2])
+        rng = self.scores.dice(self.seed, 1)
         part = Scores(_part(self.scores.ins, most, rng), _part(self.scores.outs, most, rng))
         copies = _copies(part.n_in, part.n_out, self.alpha)
-        return part, Experiment.draw(part.n_in, part.n_out, self.kappa, copies, self.seed)
+        return part, Experiment.draw(part.n_in, part.n_out, self.kappa, copies, rng)
 
 
 def _copies(n_in: int, n_out: int, alpha: float) -> int:

@@ -1,8 +1,10 @@
 """Scores: what an attack gave to runs with the person (in) and to runs without (out), checked and sorted."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from hashlib import blake2b
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +40,31 @@ class Scores:
         """How many out-scores there are."""
         return int(self.outs.size)
 
-    @cached_property
+    @property
     def wins(self) -> int:
         """Pairs (in, out) in which the in-score is strictly larger: the Mann-Whitney count, ties lost."""
-        return self._below("left")
+        return self._ranked[0]
 
     @cached_property
     def wins_and_ties(self) -> int:
         """Pairs (in, out) in which the in-score is not smaller."""
-        return self._below("right")
+        return sum(int(places.sum()) for places in self._places("right"))
+
+    def dice(self, seed: int, purpose: int) -> np.random.Generator:
+        """The audit's own dice, keyed by the seed and by these scores' ranks.
+
+        A seed alone would match the same ranks in every audit of one size, and be lucky or unlucky in all of them.
+        """
+        return np.random.default_rng([self._ranked[1], seed, purpose])
+
+    @cached_property
+    def _ranked(self) -> tuple[int, int]:
+        """The Mann-Whitney count, and a fingerprint of all ranks."""
+        wins, ranks = 0, blake2b(f"{self.n_in} {self.n_out}".encode(), digest_size=16)
+        for places in self._places("left"):
+            wins += int(places.sum())
+            ranks.update(places.astype("<i8", copy=False).data)
+        return wins, int.from_bytes(ranks.digest(), "little")
 
     @property
     def lost(self) -> float:
@@ -67,10 +85,10 @@ class Scores:
         """How many out-scores lie strictly above each threshold."""
         return np.asarray(self.n_out - np.searchsorted(self.outs, thresholds, side="right"), dtype=np.int64)
 
-    def _below(self, side: Any) -> int:
-        """Sum over in-scores of the out-scores below them, a block at a time."""
-        blocks = (self.ins[start : start + BLOCK] for start in range(0, self.n_in, BLOCK))
-        return sum(int(np.searchsorted(self.outs, block, side=side).sum(dtype=np.int64)) for block in blocks)
+    def _places(self, side: Literal["left", "right"]) -> Iterator[NDArray[np.int64]]:
+        """For each in-score the out-scores below it, a block at a time."""
+        for start in range(0, self.n_in, BLOCK):
+            yield np.searchsorted(self.outs, self.ins[start : start + BLOCK], side=side).astype(np.int64, copy=False)
 
 
 def checked(name: str, values: Any) -> Array:
