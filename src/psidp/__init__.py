@@ -1,5 +1,9 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
+from psidp.auditing.black_box import MechanismAudit, audit_mechanism
+from psidp.auditing.independent import audit
+from psidp.auditing.one_run import OneRunResult, audit_one_run
+from psidp.auditing.result import AuditResult
 from psidp.errors import IncomparableError, MismatchError, MissingExtraError, PsidpError
 from psidp.guarantee import Guarantee, compose
 from psidp.maths import sensitivity
@@ -48,12 +52,15 @@ from psidp.release.result import Release
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditResult",
     "ClippedSum",
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
+    "MechanismAudit",
     "MismatchError",
     "MissingExtraError",
+    "OneRunResult",
     "PsidpError",
     "Rates",
     "Release",
@@ -61,6 +68,9 @@ __all__ = [
     "advantage_from_psi",
     "alpha_optimal",
     "auc_from_psi",
+    "audit",
+    "audit_mechanism",
+    "audit_one_run",
     "bayes_error",
     "binormal_auc",
     "binormal_roc",
