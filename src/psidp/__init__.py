@@ -1,6 +1,22 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
-from psidp.errors import IncomparableError, MismatchError, MissingExtraError, PsidpError
+from psidp.errors import (
+    BudgetClosedError,
+    BudgetExceededError,
+    ClockError,
+    IncomparableError,
+    KeyConflictError,
+    LedgerBusyError,
+    LedgerError,
+    LedgerUnavailableError,
+    MismatchError,
+    MissingExtraError,
+    NewerLedgerError,
+    NotALedgerError,
+    PsidpError,
+    TamperedLedgerError,
+    UnknownBudgetError,
+)
 from psidp.guarantee import Guarantee, compose
 from psidp.maths import sensitivity
 from psidp.maths.bayes import (
@@ -41,23 +57,38 @@ from psidp.maths.roc import (
     tpr_from_psi,
 )
 from psidp.release import denoise
+from psidp.release.budget import Partitions
 from psidp.release.clipping import ClippedSum, clip_sum
+from psidp.release.ledger import Ledger
 from psidp.release.mechanism import GaussianMechanism
 from psidp.release.result import Release
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BudgetClosedError",
+    "BudgetExceededError",
     "ClippedSum",
+    "ClockError",
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
+    "KeyConflictError",
+    "Ledger",
+    "LedgerBusyError",
+    "LedgerError",
+    "LedgerUnavailableError",
     "MismatchError",
     "MissingExtraError",
+    "NewerLedgerError",
+    "NotALedgerError",
+    "Partitions",
     "PsidpError",
     "Rates",
     "Release",
+    "TamperedLedgerError",
     "Tangent",
+    "UnknownBudgetError",
     "advantage_from_psi",
     "alpha_optimal",
     "auc_from_psi",
