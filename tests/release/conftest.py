@@ -1,4 +1,4 @@
-"""Ledgers to test on: a SQLite file each, and one PostgreSQL server for the session with a database each."""
+"""Ledgers to test on: a SQLite file each, and one PostgreSQL server for the session with a schema each."""
 
 import itertools
 import os
@@ -31,7 +31,7 @@ def sqlite_url(tmp_path):
 def url(request):
     if request.param == "sqlite":
         return request.getfixturevalue("sqlite_url")
-    return request.getfixturevalue("server").database(f"ledger_{next(_count)}")
+    return request.getfixturevalue("server").place(f"ledger_{next(_count)}")
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self):
-        settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "fsync": "on"}
+        settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": ""}
         flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with (self.folder.parent / f"{self.folder.name}.log").open("ab") as log:
             command = [self.programs / "postgres", "-D", self.folder / "data", *flags]
@@ -75,17 +75,15 @@ class Server:
         self.process.wait(timeout=60)
         (self.folder.parent / f"{self.folder.name}.log").unlink(missing_ok=True)
 
-    def database(self, name):
-        self.execute(f'CREATE DATABASE "{name}"')
-        return self.url(name)
+    def place(self, name):
+        """The address of an empty schema of its own."""
+        self.execute(f'CREATE SCHEMA "{name}"')
+        return f"postgresql://psidp:not-a-secret-42@127.0.0.1:{self.port}/postgres?options=-csearch_path%3D{name}"
 
-    def url(self, name):
-        return f"postgresql://psidp:not-a-secret-42@127.0.0.1:{self.port}/{name}"
-
-    def execute(self, statement, database="postgres"):
+    def execute(self, statement):
         import psycopg
 
-        where = {"host": "127.0.0.1", "port": self.port, "user": "psidp", "dbname": database, "connect_timeout": 5}
+        where = {"host": "127.0.0.1", "port": self.port, "user": "psidp", "dbname": "postgres", "connect_timeout": 5}
         with psycopg.connect(**where, autocommit=True) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []

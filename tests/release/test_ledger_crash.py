@@ -36,7 +36,7 @@ def test_two_hundred_kills_lose_no_spend_and_leave_no_half_written_entry(sqlite_
 
 
 def test_twenty_kills_of_clients_lose_no_spend_on_postgresql(server):
-    outcome = script("crash.py", "random", server.database("killed"), 20)
+    outcome = script("crash.py", "random", server.place("killed"), 20)
     assert outcome["spent"] >= outcome["noises"] > 0
 
 
@@ -46,7 +46,7 @@ def test_a_kill_between_any_two_statements_loses_nothing(tmp_path):
 
 
 def test_a_server_that_crashes_loses_no_spend(server):
-    url = server.database("crashed")
+    url = server.place("crashed")
     ledger = Ledger(url)
     ledger.open("survey", psi=10.0, by="Ann", purpose="a test")
     for _ in range(5):

@@ -207,6 +207,7 @@ class Ledger:
             head: one that was kept earlier: the ledger must still contain it.
         """
         kept = Head.parse(head) if isinstance(head, str) else head
+        self._begun().check_file()
         walk = Walk(self._read(lambda chain: genesis(schema.identity_of(chain.connection))))
         met = [kept is None or kept == walk.head]
         walk.over(self.entries(), lambda entry: met.append(kept is not None and kept == Head(entry.id, entry.hash)))

@@ -2,16 +2,16 @@
 
 import os
 import time
+import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from random import SystemRandom
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from psidp.errors import LedgerBusyError, LedgerError, LedgerUnavailableError, NotALedgerError
+from psidp.errors import LedgerBusyError, LedgerError, LedgerUnavailableError, NotALedgerError, TamperedLedgerError
 from psidp.release.address import Address
 from psidp.release.trouble import Trouble, trouble_of
 
@@ -39,7 +39,6 @@ class Store:
         self.patience = patience
         self._engine: Engine | None = None
         self._process = 0
-        self._abandoned: list[Engine | None] = []
 
     @property
     def is_server(self) -> bool:
@@ -50,15 +49,16 @@ class Store:
     def engine(self) -> Engine:
         """This process's engine: connections are never carried through a fork."""
         if self._engine is None or self._process != os.getpid():
-            self._abandoned.append(self._engine)
+            _ABANDONED.append(self._engine)
             self._engine = self._made()
             self._process = os.getpid()
+            weakref.finalize(self, _close, self._engine, self._process)
         return self._engine
 
     def dispose(self) -> None:
         """Close the connections."""
-        if self._engine is not None and self._process == os.getpid():
-            self._engine.dispose()
+        if self._engine is not None:
+            _close(self._engine, self._process)
 
     def _made(self) -> Engine:
         wait = max(2, int(self.patience))
@@ -79,6 +79,14 @@ class Store:
         """Whether there is anything at a file's address; a server is always there, or says that it is not."""
         file = self.address.file
         return file is None or (file.exists() and file.stat().st_size > 0)
+
+    def check_file(self) -> None:
+        """Refuse a SQLite file whose pages or indexes are damaged; a server looks after its own."""
+        if not self.is_server:
+            found = self.read(lambda connection: connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar())
+            if found != "ok":
+                said = " ".join(str(found).split())
+                raise TamperedLedgerError(f"the file {self.address.shown} is damaged: {said}.")
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` finds in one snapshot."""
@@ -106,11 +114,9 @@ class Store:
                 committing = True
                 connection.exec_driver_sql("COMMIT")
             except BaseException as error:
-                with suppress(DBAPIError):
-                    connection.exec_driver_sql("ROLLBACK")
+                _undo(connection)
                 if isinstance(error, DBAPIError) and committing:
-                    trouble = trouble_of(error)
-                    raise self._named(trouble, error, committing) from None
+                    raise self._named(trouble_of(error), error, committing) from None
                 raise
             return result
 
@@ -121,6 +127,9 @@ class Store:
         while True:
             try:
                 return attempt()
+            except UnicodeDecodeError:
+                shown = self.address.shown
+                raise TamperedLedgerError(f"the ledger {shown} is damaged: it holds broken text.") from None
             except (DBAPIError, PoolTimeoutError) as error:
                 trouble = trouble_of(error)
                 if trouble is not Trouble.BUSY:
@@ -139,11 +148,30 @@ class Store:
         because = self.address.without_secrets(said[0])
         if trouble is Trouble.NOT_A_DATABASE:
             return NotALedgerError(f"{self.address.shown} is not a ledger: {because}.")
+        if trouble is Trouble.DAMAGED:
+            return TamperedLedgerError(f"the ledger {self.address.shown} is damaged: {because}.")
         fate = "it is not known whether the entry was written" if committing else "nothing was written"
         return LedgerUnavailableError(
             f"The ledger {self.address.shown} cannot be used ({trouble.value}: {because}); {fate}, and nothing was "
             "released."
         )
+
+
+_ABANDONED: list[Engine | None] = []
+"""Engines of a parent process: a child must not even close them."""
+
+
+def _undo(connection: Connection) -> None:
+    """Roll back, or drop a connection that cannot."""
+    try:
+        connection.exec_driver_sql("ROLLBACK")
+    except SQLAlchemyError:
+        connection.invalidate()
+
+
+def _close(engine: Engine, process: int) -> None:
+    if process == os.getpid():
+        engine.dispose()
 
 
 def _durable_file(connection: Any, _: Any) -> None:
