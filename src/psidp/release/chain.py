@@ -45,14 +45,24 @@ class Chain:
         entry.check_hash()
         return entry
 
-    def last_of(self, budget: str, partition: str = "") -> Entry | None:
-        """The last entry of a budget, or of one of its partitions."""
-        where = [_COLUMNS.budget == budget]
-        return (
-            self.last(*where, _COLUMNS.partition == partition, text("partition <> ''"))
-            if partition
-            else self.last(*where)
-        )
+    def last_of(self, budget: str, partition: str = "", until: int | None = None) -> Entry | None:
+        """The last entry of a budget or of one of its partitions; of those up to a number, if told."""
+        where: list[ColumnElement[bool] | TextClause] = [_COLUMNS.budget == budget]
+        if partition:
+            where += [_COLUMNS.partition == partition, text("partition <> ''")]
+        if until is not None:
+            where.append(_COLUMNS.id <= until)
+        return self.last(*where)
+
+    def opening_of(self, budget: str) -> Entry:
+        """The entry that opened a budget, or a refusal."""
+        where = (_COLUMNS.budget == budget, CHANGES)
+        row = self.connection.execute(select(ENTRIES).where(*where).order_by(_COLUMNS.id).limit(1)).first()
+        if row is None:
+            raise UnknownBudgetError(f"no budget {budget!r} was opened in this ledger.")
+        entry = Entry.from_row(row)
+        entry.check_hash()
+        return entry
 
     def under_key(self, budget: str, key: str) -> list[Entry]:
         """What was asked and answered under an idempotency key, in order."""
@@ -68,12 +78,7 @@ class Chain:
 
     def budget(self, name: str) -> Budget:
         """The terms of a budget, or a refusal."""
-        where = (_COLUMNS.budget == name, CHANGES)
-        row = self.connection.execute(select(ENTRIES).where(*where).order_by(_COLUMNS.id).limit(1)).first()
-        if row is None:
-            raise UnknownBudgetError(f"no budget {name!r} was opened in this ledger.")
-        entry = Entry.from_row(row)
-        entry.check_hash()
+        entry = self.opening_of(name)
         return Budget.from_event(name, entry.details(), entry.purpose)
 
     def now(self, last: Entry | None) -> datetime:

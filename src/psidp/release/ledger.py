@@ -17,7 +17,7 @@ from psidp.release.chain import Chain, Clock
 from psidp.release.entry import ENTRIES, Entry, genesis
 from psidp.release.event import checked
 from psidp.release.loss import shares
-from psidp.release.report import Report, report_of, standing_of
+from psidp.release.report import Report, history_of, report_of, standing_of
 from psidp.release.spend import Spend, request_digest
 from psidp.release.store import Store
 from psidp.release.walk import Head, Walk
@@ -182,6 +182,10 @@ class Ledger:
     def report(self, budget: str) -> Report:
         """How a budget stands, now and since it was opened, with every change it has seen."""
         return self._read(lambda chain: report_of(chain, self._budget(chain, budget)))
+
+    def history(self, budget: str, points: int = 60) -> list[tuple[str, float]]:
+        """Time and lifetime psi at so many entries, evenly spread from the first to the last."""
+        return self._read(lambda chain: history_of(chain, self._budget(chain, budget), points))
 
     # The chain
 

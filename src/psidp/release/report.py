@@ -11,7 +11,7 @@ from psidp.release.entry import Entry
 from psidp.release.loss import ZERO, Loss
 from psidp.release.standing import Standing
 
-__all__ = ["Report", "report_of", "standing_of"]
+__all__ = ["Report", "history_of", "report_of", "standing_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,3 +108,13 @@ def _unit_total(chain: Chain, budget: Budget) -> Loss:
                 last = chain.last_of(entry.budget)
                 total += ZERO if last is None else Standing.read(last.standing).lifetime.total
     return total
+
+
+def history_of(chain: Chain, budget: Budget, points: int) -> list[tuple[str, float]]:
+    """Time and lifetime psi at so many entries of a budget, evenly spread; however long the ledger, a few look-ups."""
+    first, last = chain.opening_of(budget.name), chain.last_of(budget.name)
+    if last is None:
+        return []
+    ids = {first.id + (last.id - first.id) * k // max(points - 1, 1) for k in range(points)}
+    found = (chain.last_of(budget.name, until=i) for i in sorted(ids))
+    return [(e.time, Standing.read(e.standing).lifetime.total.psi) for e in found if e is not None]
