@@ -1,10 +1,10 @@
 """Chain: the entries as one transaction sees them, read from the end, extended by one."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, TextClause, select, text
+from sqlalchemy import Connection, Select, bindparam, select, text
 
 from psidp.errors import ClockError, UnknownBudgetError
 from psidp.guarantee import Guarantee
@@ -15,17 +15,25 @@ from psidp.release.schema import identity_of
 from psidp.release.standing import Standing
 from psidp.release.step import step
 
-__all__ = ["CHANGES", "Chain", "Clock", "moment"]
+__all__ = ["Chain", "Clock", "moment"]
 
 Clock = Callable[[], datetime]
 
 SLACK = timedelta(minutes=5)
 """How far a clock may be behind the last entry, as clocks of several machines are, before the ledger refuses."""
 
-CHANGES = text("state NOT IN ('spent', 'answered', 'withheld', 'interrupted')")
-"""Entries that change a budget itself, in the very words of the index that holds them."""
-
-_COLUMNS = ENTRIES.c
+_C = ENTRIES.c
+_MINE = _C.budget == bindparam("budget")
+_CHANGE = text("state NOT IN ('spent', 'answered', 'withheld', 'interrupted')")  # in the very words of its index
+_LAST = select(ENTRIES).order_by(_C.id.desc()).limit(1)
+_LAST_OF = _LAST.where(_MINE)
+_LAST_UNTIL = _LAST_OF.where(_C.id <= bindparam("until"))
+_LAST_OF_PARTITION = _LAST_OF.where(_C.partition == bindparam("partition"), text("partition <> ''"))
+_KEYED = select(ENTRIES).where(_MINE, _C.key == bindparam("key"), text("key <> ''")).order_by(_C.id)
+_CHANGES = select(ENTRIES).where(_CHANGE).order_by(_C.budget, _C.id)
+_CHANGES_OF = _CHANGES.where(_MINE)
+_OPENING = _CHANGES_OF.limit(1)
+_INSERT = ENTRIES.insert()
 
 
 class Chain:
@@ -35,46 +43,34 @@ class Chain:
         self.connection = connection
         self._clock = clock
 
-    def last(self, *where: ColumnElement[bool] | TextClause) -> Entry | None:
-        """The last entry, or the last with a property; its hash is checked."""
-        query = select(ENTRIES).where(*where).order_by(_COLUMNS.id.desc()).limit(1)
-        row = self.connection.execute(query).first()
-        if row is None:
-            return None
-        entry = Entry.from_row(row)
-        entry.check_hash()
-        return entry
+    def last(self) -> Entry | None:
+        """The last entry of all; like every entry that is read to go on from, its hash is checked."""
+        return self._one(_LAST)
 
     def last_of(self, budget: str, partition: str = "", until: int | None = None) -> Entry | None:
         """The last entry of a budget or of one of its partitions; of those up to a number, if told."""
-        where: list[ColumnElement[bool] | TextClause] = [_COLUMNS.budget == budget]
         if partition:
-            where += [_COLUMNS.partition == partition, text("partition <> ''")]
+            return self._one(_LAST_OF_PARTITION, budget=budget, partition=partition)
         if until is not None:
-            where.append(_COLUMNS.id <= until)
-        return self.last(*where)
+            return self._one(_LAST_UNTIL, budget=budget, until=until)
+        return self._one(_LAST_OF, budget=budget)
 
     def opening_of(self, budget: str) -> Entry:
         """The entry that opened a budget, or a refusal."""
-        where = (_COLUMNS.budget == budget, CHANGES)
-        row = self.connection.execute(select(ENTRIES).where(*where).order_by(_COLUMNS.id).limit(1)).first()
-        if row is None:
+        entry = self._one(_OPENING, budget=budget)
+        if entry is None:
             raise UnknownBudgetError(f"no budget {budget!r} was opened in this ledger.")
-        entry = Entry.from_row(row)
-        entry.check_hash()
         return entry
 
     def under_key(self, budget: str, key: str) -> list[Entry]:
         """What was asked and answered under an idempotency key, in order."""
-        where = (_COLUMNS.budget == budget, _COLUMNS.key == key, text("key <> ''"))
-        rows = self.connection.execute(select(ENTRIES).where(*where).order_by(_COLUMNS.id))
-        return [Entry.from_row(row) for row in rows]
+        return [Entry.from_row(row) for row in self.connection.execute(_KEYED, {"budget": budget, "key": key})]
 
-    def changes(self, budget: str | None = None) -> Iterator[Entry]:
-        """The entries that changed a budget itself, or any budget."""
-        where = [CHANGES] if budget is None else [CHANGES, _COLUMNS.budget == budget]
-        for row in self.connection.execute(select(ENTRIES).where(*where).order_by(_COLUMNS.id)):
-            yield Entry.from_row(row)
+    def changes(self, budget: str | None = None) -> list[Entry]:
+        """The entries that changed a budget itself, or any budget, in order."""
+        query, values = (_CHANGES, {}) if budget is None else (_CHANGES_OF, {"budget": budget})
+        entries = [Entry.from_row(row) for row in self.connection.execute(query, values)]
+        return sorted(entries, key=lambda entry: entry.id)
 
     def budget(self, name: str) -> Budget:
         """The terms of a budget, or a refusal."""
@@ -133,7 +129,15 @@ class Chain:
             previous=genesis(identity_of(self.connection)) if last is None else last.hash,
             **columns,
         )
-        self.connection.execute(ENTRIES.insert(), entry.to_dict())
+        self.connection.execute(_INSERT, entry.to_dict())
+        return entry
+
+    def _one(self, query: Select[Any], **values: Any) -> Entry | None:
+        row = self.connection.execute(query, values).first()
+        if row is None:
+            return None
+        entry = Entry.from_row(row)
+        entry.check_hash()
         return entry
 
     def _standing(self, budget: str, last: Entry | None) -> Standing | None:

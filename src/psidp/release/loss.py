@@ -39,6 +39,8 @@ class Loss:
         return cls(Fraction(guarantee.psi) ** 2, Fraction(guarantee.kappa))
 
     def __add__(self, other: "Loss") -> "Loss":
+        if self == ZERO or other == ZERO:
+            return other if self == ZERO else self
         kappa = self.kappa + other.kappa
         if self.kappa and other.kappa:
             kappa = _rounded(kappa - self.kappa * other.kappa, KAPPA_BITS, up=True)
