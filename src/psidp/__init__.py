@@ -4,7 +4,23 @@ from psidp.auditing.black_box import MechanismAudit, audit_mechanism
 from psidp.auditing.independent import audit
 from psidp.auditing.one_run import OneRunResult, audit_one_run
 from psidp.auditing.result import AuditResult
-from psidp.errors import IncomparableError, MismatchError, MissingExtraError, PsidpError
+from psidp.errors import (
+    BudgetClosedError,
+    BudgetExceededError,
+    ClockError,
+    IncomparableError,
+    KeyConflictError,
+    LedgerBusyError,
+    LedgerError,
+    LedgerUnavailableError,
+    MismatchError,
+    MissingExtraError,
+    NewerLedgerError,
+    NotALedgerError,
+    PsidpError,
+    TamperedLedgerError,
+    UnknownBudgetError,
+)
 from psidp.guarantee import Guarantee, compose
 from psidp.maths import sensitivity
 from psidp.maths.bayes import (
@@ -45,7 +61,9 @@ from psidp.maths.roc import (
     tpr_from_psi,
 )
 from psidp.release import denoise
+from psidp.release.budget import Partitions
 from psidp.release.clipping import ClippedSum, clip_sum
+from psidp.release.ledger import Ledger
 from psidp.release.mechanism import GaussianMechanism
 from psidp.release.result import Release
 
@@ -53,18 +71,31 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AuditResult",
+    "BudgetClosedError",
+    "BudgetExceededError",
     "ClippedSum",
+    "ClockError",
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
+    "KeyConflictError",
+    "Ledger",
+    "LedgerBusyError",
+    "LedgerError",
+    "LedgerUnavailableError",
     "MechanismAudit",
     "MismatchError",
     "MissingExtraError",
+    "NewerLedgerError",
+    "NotALedgerError",
     "OneRunResult",
+    "Partitions",
     "PsidpError",
     "Rates",
     "Release",
+    "TamperedLedgerError",
     "Tangent",
+    "UnknownBudgetError",
     "advantage_from_psi",
     "alpha_optimal",
     "auc_from_psi",
