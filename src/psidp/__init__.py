@@ -1,6 +1,27 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
-from psidp.errors import EngineError, IncomparableError, MismatchError, MissingExtraError, PsidpError
+from psidp.auditing.black_box import MechanismAudit, audit_mechanism
+from psidp.auditing.independent import audit
+from psidp.auditing.one_run import OneRunResult, audit_one_run
+from psidp.auditing.result import AuditResult
+from psidp.errors import (
+    BudgetClosedError,
+    BudgetExceededError,
+    ClockError,
+    EngineError,
+    IncomparableError,
+    KeyConflictError,
+    LedgerBusyError,
+    LedgerError,
+    LedgerUnavailableError,
+    MismatchError,
+    MissingExtraError,
+    NewerLedgerError,
+    NotALedgerError,
+    PsidpError,
+    TamperedLedgerError,
+    UnknownBudgetError,
+)
 from psidp.guarantee import Guarantee, compose
 from psidp.maths import sensitivity
 from psidp.maths.bayes import (
@@ -41,32 +62,53 @@ from psidp.maths.roc import (
     tpr_from_psi,
 )
 from psidp.release import ask, denoise
+from psidp.release.budget import Partitions
 from psidp.release.clipping import ClippedSum, clip_sum
 from psidp.release.curator import Curator
 from psidp.release.keys import PrivateKeys
+from psidp.release.ledger import Ledger
 from psidp.release.mechanism import GaussianMechanism
 from psidp.release.result import Release
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditResult",
+    "BudgetClosedError",
+    "BudgetExceededError",
     "ClippedSum",
+    "ClockError",
     "Curator",
     "EngineError",
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
+    "KeyConflictError",
+    "Ledger",
+    "LedgerBusyError",
+    "LedgerError",
+    "LedgerUnavailableError",
+    "MechanismAudit",
     "MismatchError",
     "MissingExtraError",
+    "NewerLedgerError",
+    "NotALedgerError",
+    "OneRunResult",
+    "Partitions",
     "PrivateKeys",
     "PsidpError",
     "Rates",
     "Release",
+    "TamperedLedgerError",
     "Tangent",
+    "UnknownBudgetError",
     "advantage_from_psi",
     "alpha_optimal",
     "ask",
     "auc_from_psi",
+    "audit",
+    "audit_mechanism",
+    "audit_one_run",
     "bayes_error",
     "binormal_auc",
     "binormal_roc",

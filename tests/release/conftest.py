@@ -1,86 +1,60 @@
-"""Real engines for the curator: a PostgreSQL of its own on loopback, a Spark session in this process."""
+"""Ledgers and engines to test on: SQLite files, one PostgreSQL server with a schema for each, a Spark session."""
 
+import importlib.util
+import itertools
 import os
 import shutil
-import socket
-import subprocess
-import time
-from pathlib import Path
 
 import pytest
 
+from psidp import Ledger
+from release.server import Server, why_no_server
 
-def absent(what):
-    """Skip where a machine lacks an engine; in CI nothing is skipped."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{what}, and CI skips nothing")
-    pytest.skip(what)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def server_program():
-    """The newest PostgreSQL server that is installed, or None."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda p: int(p.parts[-3]))
-    found += [Path(p).resolve() for p in [shutil.which("postgres")] if p]
-    return found[-1].parent if found else None
-
-
-def as_user(command):
-    """The command as somebody who may run a server: root may not."""
-    if os.geteuid() != 0:
-        return command
-    return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", *command]
+_count = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory):
-    """A fresh server that ends with the tests; nothing outside this machine can reach it."""
-    programs = server_program()
-    if programs is None:
-        absent("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
-    home = Path("/tmp") / f"psidp-postgres-{os.getpid()}"
-    home.mkdir(mode=0o700)
-    if os.geteuid() == 0:
-        shutil.chown(home, "nobody", "nogroup")
-    data, port = str(home / "data"), free_port()
-    quiet = {"check": True, "stdout": subprocess.DEVNULL, "cwd": home}
-    settings = ["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8", "--username=curator"]
-    subprocess.run(as_user([str(programs / "initdb"), f"--pgdata={data}", *settings]), **quiet)
-    options = [f"-p{port}", "-h127.0.0.1", f"-k{home}", "-cfsync=off", "-cshared_buffers=16MB", "-cmax_connections=10"]
-    with (home / "log").open("w") as log:
-        server = subprocess.Popen(
-            as_user([str(programs / "postgres"), f"-D{data}", *options]), cwd=home, stdout=log, stderr=log
-        )
-    try:
-        wait_for(programs, port, server)
-        yield f"postgresql://curator@127.0.0.1:{port}/postgres"
-    finally:
-        server.terminate()
-        server.wait(30)
-        shutil.rmtree(home, ignore_errors=True)
+def server(tmp_path_factory):
+    reason = why_no_server()
+    if reason and os.environ.get("CI") == "true":
+        pytest.fail(f"PostgreSQL is needed: {reason}")
+    if reason:
+        pytest.skip(f"PostgreSQL: {reason}")
+    with Server() as running:
+        yield running
 
 
-def wait_for(programs, port, server):
-    """Until the server answers."""
-    for _ in range(150):
-        ready = [str(programs / "pg_isready"), "-q", "-h127.0.0.1", f"-p{port}"]
-        if subprocess.run(ready, check=False).returncode == 0:
-            return
-        assert server.poll() is None, "PostgreSQL did not start"
-        time.sleep(0.1)
-    raise AssertionError("PostgreSQL did not answer within 15 seconds")
+@pytest.fixture
+def sqlite_url(tmp_path):
+    return str(tmp_path / "ledger.db")
 
 
-@pytest.fixture(scope="session")
-def postgres(postgres_url):
-    """An Ibis connection to it."""
-    ibis = pytest.importorskip("ibis") if os.environ.get("CI") != "true" else __import__("ibis")
-    connection = ibis.connect(postgres_url)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request):
+    if request.param == "sqlite":
+        return request.getfixturevalue("sqlite_url")
+    return request.getfixturevalue("server").place(f"ledger_{next(_count)}")
+
+
+@pytest.fixture
+def ledger(url):
+    made = Ledger(url, patience=20.0)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def survey(ledger):
+    """A ledger with one budget of psi = 1."""
+    ledger.open("survey", psi=1.0, kappa=1e-6, by="Ann", purpose="the 2026 survey")
+    return ledger
+
+
+@pytest.fixture(scope="module")
+def postgres(server):
+    """An Ibis connection to a schema of its own."""
+    ibis = pytest.importorskip("ibis")
+    connection = ibis.connect(server.place(f"curator_{next(_count)}"))
     yield connection
     connection.disconnect()
 
@@ -88,24 +62,36 @@ def postgres(postgres_url):
 @pytest.fixture(scope="session")
 def spark():
     """An Ibis connection to a Spark session in this process."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        absent("pyspark is not installed (pip install 'psidp[spark]')")
-    if shutil.which("java") is None:
-        absent("Spark needs a Java runtime (Debian: apt-get install openjdk-17-jre-headless)")
+    reason = why_no_spark()
+    if reason and os.environ.get("CI") == "true":
+        pytest.fail(f"Spark is needed: {reason}")
+    if reason:
+        pytest.skip(f"Spark: {reason}")
     import ibis
+    from pyspark.sql import SparkSession
 
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.driver.memory", "1g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.log.level", "ERROR")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
+    quiet = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local[1]")
+    for name, value in quiet.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
     yield ibis.pyspark.connect(session)
     session.stop()
+
+
+def why_no_spark():
+    """Empty where a session can be started, else the reason."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "it is not installed (pip install 'psidp[spark]')"
+    if shutil.which("java") is None:
+        return "there is no Java runtime (Debian: apt-get install openjdk-17-jre-headless)"
+    return ""

@@ -10,7 +10,7 @@ import psidp.present.paper as paper_experiment
 import psidp.symbols as symbols
 from psidp.errors import PsidpError
 from psidp.maths.sensitivity import check_adjacency
-from psidp.present import conversions, notion, release
+from psidp.present import audit, conversions, ledger, notion, release
 from psidp.present.comparison import rank
 from psidp.present.demo import demo as demonstrate
 from psidp.present.digits import up
@@ -26,6 +26,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(release.app, name="release")
+app.command()(audit.audit)
+app.add_typer(ledger.app, name="ledger")
 
 
 @app.command()
