@@ -1,6 +1,5 @@
 """Tables on which engines and plain Python have to agree, and what is asked of them."""
 
-from functools import lru_cache
 from math import nan
 
 import pyarrow as pa
@@ -33,11 +32,16 @@ def lattice(aggregate, contribution, groups=20):
     return Lattice.fitting(contribution * aggregate.reach, groups * aggregate.parts * aggregate.bins)
 
 
-@lru_cache
+KNOWN = {}
+
+
 def compiled(table, unit, by, parts):
     """The query and its SQL, which DuckDB can run again when the rows behind the name have changed."""
-    made = Totals(table, unit, by, parts)
-    return made, Engine(table).sql(made.expression())
+    asked = (table.get_name(), unit, by, parts)
+    if asked not in KNOWN:
+        made = Totals(table, unit, by, parts)
+        KNOWN[asked] = made, Engine(table).sql(made.expression())
+    return KNOWN[asked]
 
 
 def answered(table, unit, by, parts):

@@ -70,6 +70,10 @@ class Curator:
         kept = f", budget={self.budget!r}" if self.budget else ""
         return f"Curator({self._engine.name} table, unit={self.unit!r}{kept})"
 
+    def progress(self) -> float | None:
+        """Percent of the running query that is done, where the engine says so; for another thread to ask."""
+        return self._engine.progress()
+
     def plan(
         self,
         *asks: Aggregate,

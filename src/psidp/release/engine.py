@@ -29,6 +29,13 @@ class Engine:
         """Whether a sum of 64-bit integers may overflow, as on Spark; elsewhere sums are wider than their terms."""
         return self.name == "pyspark"
 
+    def progress(self) -> float | None:
+        """Percent of the running query that is done, where the engine says so."""
+        if self.name != "duckdb":
+            return None
+        percent = float(self.backend.con.query_progress())
+        return percent if 0.0 <= percent <= 100.0 else None
+
     def sql(self, expression: Any) -> str:
         """The text that will run."""
         return str(self.backend.compile(expression, pretty=True))

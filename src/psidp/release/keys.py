@@ -1,7 +1,8 @@
 """Keys: which groups an answer has. Public ones are given; private ones are chosen by noise, at a stated kappa."""
 
+import csv
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -13,10 +14,11 @@ from typing import Any
 from psidp.maths.thresholding import kappa_from_threshold, threshold_from_kappa
 from psidp.release.bounding import UNIT, key_name
 from psidp.release.cell import ibis_library, stairs, whole
+from psidp.release.engine import open_table
 from psidp.release.lattice import Lattice
 from psidp.symbols import symbol
 
-__all__ = ["Key", "PrivateKeys", "key_filter", "plain_key", "public_keys"]
+__all__ = ["Key", "PrivateKeys", "key_filter", "key_from_text", "plain_key", "public_keys"]
 
 Key = tuple[Any, ...]
 MOST_TOUCHED = 4096
@@ -111,7 +113,7 @@ def public_keys(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...]:
     `keys`: a list of values, or of tuples where there are several columns; a dict from column to its values, all
     combinations of which are keys; an Enum; a frame or Ibis table with those columns; a .csv or .parquet file.
     """
-    found = list(dict.fromkeys(_as_tuples(keys, by)))
+    found = list(dict.fromkeys(_as_tuples(keys, by, schema)))
     if not 0 < len(found) <= MOST_KEYS:
         raise ValueError(f"keys must be 1 to {MOST_KEYS:,} groups, got {len(found)}.")
     return tuple(
@@ -119,7 +121,7 @@ def public_keys(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...]:
     )
 
 
-def _as_tuples(keys: Any, by: Sequence[str]) -> Iterable[Key]:
+def _as_tuples(keys: Any, by: Sequence[str], schema: Any) -> Iterable[Key]:
     """Whatever form keys come in, as tuples."""
     if isinstance(keys, type) and issubclass(keys, Enum):
         keys = [member.value for member in keys]
@@ -130,15 +132,47 @@ def _as_tuples(keys: Any, by: Sequence[str]) -> Iterable[Key]:
                 f"keys must have the columns {', '.join(map(repr, by))}, got {', '.join(map(repr, keys))}."
             )
         return product(*(list(keys[name]) for name in by))
-    if isinstance(keys, Path) or (isinstance(keys, str) and keys.lower().endswith((".csv", ".parquet"))):
-        from psidp.release.engine import open_table
-
-        keys = open_table(keys)
+    if isinstance(keys, str | Path):
+        keys = _in_file(Path(keys), by, schema)
     if hasattr(keys, "to_pyarrow") or hasattr(keys, "columns") or hasattr(keys, "column_names"):
         return _from_frame(keys, by)
-    if isinstance(keys, str) or not isinstance(keys, Iterable):
+    if not isinstance(keys, Iterable):
         raise TypeError(f"keys must be a list of values or tuples, a table or a file, got {type(keys).__name__}.")
     return [_tuple(key, by) for key in keys]
+
+
+def _in_file(path: Path, by: Sequence[str], schema: Any) -> Any:
+    """The keys in a file; text of a CSV is read in the type of its column, and an empty cell as NULL."""
+    if path.suffix.lower() == ".parquet" and path.is_file():
+        return open_table(path)
+    if not (path.suffix.lower() == ".csv" and path.is_file()):
+        raise ValueError(f"keys must be values, a table, or a .csv or .parquet file that exists, got {str(path)!r}.")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    missing = [name for name in by if not rows or name not in rows[0]]
+    if missing:
+        raise ValueError(f"keys must have the columns {', '.join(map(repr, by))}, got a file without {missing[0]!r}.")
+    return [tuple(key_from_text(row[name] or "", name, schema[name]) for name in by) for row in rows]
+
+
+def key_from_text(text: str, name: str, kind: Any) -> Any:
+    """A key's value written as text, in its column's type; nothing at all is NULL."""
+    if text == "":
+        return None
+    readers: list[tuple[str, Callable[[str], Any]]] = [
+        ("is_boolean", lambda word: {"true": True, "false": False}[word.lower()]),
+        ("is_integer", int),
+        ("is_date", datetime.date.fromisoformat),
+        ("is_timestamp", datetime.datetime.fromisoformat),
+        ("is_decimal", Decimal),
+    ]
+    for test, reader in readers:
+        if getattr(kind, test)():
+            try:
+                return reader(text)
+            except (ValueError, KeyError, ArithmeticError):
+                raise ValueError(f"keys of {name!r} must be of type {kind}, got {text!r}.") from None
+    return text
 
 
 def _tuple(key: Any, by: Sequence[str]) -> Key:
