@@ -1,14 +1,18 @@
 """The same totals, to the last unit, on DuckDB, PostgreSQL, Spark and in plain Python; many tables in one batch."""
 
 import csv
+import datetime
 import io
 import random
+from decimal import Decimal
 from math import nan
 
 import ibis
 import pyarrow as pa
 import pytest
 
+import psidp
+from psidp import Curator, PrivateKeys, ask
 from reference.bounded_totals import totals as oracle
 from reference.curator_tables import AGGREGATES, SCHEMA, engine_totals, lattice, own, random_table, without_zeros
 
@@ -88,3 +92,57 @@ def test_rows_that_are_units_add_up_to_the_same(table, batch):
     found = engine_totals(table, None, ("t", "g"), parts)
     for aggregate, grid in parts:
         assert found[aggregate] == without_zeros(oracle(batch, None, ("t", "g"), aggregate, grid)), aggregate
+
+
+def named(connection, kind, rows):
+    """A small table with keys of every type."""
+    types = {
+        "postgres": "who bigint, word text, day date, instant timestamp, price numeric(10, 2), yes boolean",
+        "spark": "who bigint, word string, day date, instant timestamp, price decimal(10, 2), yes boolean",
+    }[kind]
+    if kind == "postgres":
+        with connection.con.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS keyed")
+            cursor.execute(f"CREATE TABLE keyed ({types})")
+            cursor.executemany("INSERT INTO keyed VALUES (%s, %s, %s, %s, %s, %s)", rows)
+        connection.con.commit()
+    else:
+        connection._session.createDataFrame(rows, types).createOrReplaceTempView("keyed")
+    return connection.table("keyed")
+
+
+ODD = 'O\'Brien "x" `y`; DROP TABLE keyed;-- ünï 漢字'
+
+
+@pytest.mark.parametrize("kind", ["postgres", "spark"])
+def test_keys_of_every_type_and_private_ones_are_found_on_every_engine(request, kind):
+    day, instant, price = datetime.date(2026, 1, 2), datetime.datetime(2026, 1, 2, 3, 4, 5), Decimal("1.50")
+    rows = [(i, ODD, day, instant, price, True) for i in range(60)] + [(99, None, None, None, None, None)]
+    curator = Curator(named(request.getfixturevalue(kind), kind, rows), "who")
+    for column, value in (("word", ODD), ("day", day), ("instant", instant), ("price", price), ("yes", True)):
+        answer = curator.release(ask.count(), by=column, keys=[value, None], psi=1e9)
+        assert [(row[column], round(row["value"])) for row in answer] == [(value, 60), (None, 1)]
+    chosen = curator.release(ask.units(), by=["word", "yes"], keys=PrivateKeys(1e-9, 3), psi=2.0, where="who < 1000")
+    assert [(row["word"], row["yes"]) for row in chosen] == [(ODD, True)]
+    auto = curator.release(ask.count(), psi=2.0, contribution="auto")
+    assert abs(auto.value("count") - 61) < 20
+    assert "GROUP BY" in curator.plan(ask.count(), by="word", keys=["a"], psi=1.0).sql[0]
+
+
+def test_an_engine_that_dies_costs_nothing_and_names_nothing(server, tmp_path):
+    """The backend process behind the connection is ended by its id: a refusal, an untouched ledger."""
+    url = server.place("doomed")
+    connection = ibis.connect(url)
+    with connection.con.cursor() as cursor:
+        cursor.execute("CREATE TABLE visits (who bigint, ward text)")
+        cursor.execute("INSERT INTO visits SELECT n, 'Bob''s ward' FROM generate_series(1, 100) n")
+    connection.con.commit()
+    ledger = psidp.Ledger(tmp_path / "ledger.db")
+    ledger.open("survey", psi=1.0, unit="who", by="Ann", purpose="test")
+    curator = Curator(connection.table("visits"), "who", ledger=ledger, budget="survey")
+    server.execute(f"SELECT pg_terminate_backend({connection.con.info.backend_pid})")
+    with pytest.raises(psidp.EngineError) as refusal:
+        curator.release(ask.count(), psi=0.5)
+    assert "Bob" not in str(refusal.value)
+    assert [entry.state for entry in ledger.entries()] == ["opened"]
+    ledger.dispose()

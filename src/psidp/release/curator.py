@@ -1,6 +1,7 @@
 """Curator: the trusted keeper of a table. Answers questions with noise, writes down what they cost, and says so."""
 
 from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Context
 from typing import Any
 
 from psidp.maths.sensitivity import Adjacency, check_adjacency
@@ -30,7 +31,7 @@ class Curator:
             unit do not count.
         ledger: a psidp.Ledger. budget: the budget in it that pays.
         adjacency: "add-remove" or "replace-one"; the budget's unless told.
-        protects: whose data is protected, in words; the budget's unless told, else the name of the unit column.
+        protects: whose data is protected, in words; the budget's unless told, else the unit column's name.
         name: which table of a .duckdb file. engine: postgresql://... or spark://...
 
     Examples:
@@ -63,7 +64,7 @@ class Curator:
         self.unit = unit
         self.ledger, self.budget = ledger, budget
         self.adjacency: Adjacency = check_adjacency(adjacency or (terms.adjacency if terms else "add-remove"))
-        self.protects: str = protects or (terms.unit if terms else unit or "record")
+        self.protects: str = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
         self._engine = Engine(self.table)
 
     def __repr__(self) -> str:
@@ -135,7 +136,8 @@ class Curator:
         answer = Answer.from_dict(values)
         left = self.ledger.remaining(self.budget)
         kappa = f" and kappa = {left.kappa:.3g}" if asked.guarantee.kappa else ""
-        said = f"Budget {self.budget!r} has psi = {left.psi:.6g}{kappa} left."
+        psi = Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(left.psi).normalize()
+        said = f"Budget {self.budget!r} has psi = {psi:f}{kappa} left."
         return answer.settled(said, before)
 
     def _settled(self, asked: Question, key: str) -> bool:
