@@ -136,7 +136,8 @@ class Curator:
         answer = Answer.from_dict(values)
         left = self.ledger.remaining(self.budget)
         kappa = f" and kappa = {left.kappa:.3g}" if asked.guarantee.kappa else ""
-        psi = Context(prec=6, rounding=ROUND_FLOOR).create_decimal_from_float(left.psi).normalize()
+        meant = Context(prec=14).create_decimal_from_float(left.psi)
+        psi = Context(prec=6, rounding=ROUND_FLOOR).plus(meant).normalize()
         said = f"Budget {self.budget!r} has psi = {psi:f}{kappa} left."
         return answer.settled(said, before)
 
