@@ -1,4 +1,4 @@
-"""OpenDP's Polars path on one Parquet file: private sum and count by group, eight groups a unit. Prints one line of JSON."""
+"""OpenDP's Polars path on one Parquet file: private sum and count by group, eight groups a unit. Prints JSON."""
 
 import json
 import sys
