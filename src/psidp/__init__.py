@@ -1,5 +1,6 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
+from psidp.accounting import DPSGD, Interval, PrivacyCurve, account
 from psidp.errors import IncomparableError, MismatchError, MissingExtraError, PsidpError
 from psidp.guarantee import Guarantee, compose
 from psidp.maths import sensitivity
@@ -48,16 +49,20 @@ from psidp.release.result import Release
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPSGD",
     "ClippedSum",
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
+    "Interval",
     "MismatchError",
     "MissingExtraError",
+    "PrivacyCurve",
     "PsidpError",
     "Rates",
     "Release",
     "Tangent",
+    "account",
     "advantage_from_psi",
     "alpha_optimal",
     "auc_from_psi",
