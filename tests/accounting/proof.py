@@ -9,6 +9,7 @@ themselves balls. Nothing is imported from psidp but the interval under test.
 
 import argparse
 from dataclasses import dataclass
+from itertools import pairwise
 
 from flint import acb, arb, ctx
 
@@ -138,7 +139,7 @@ def pieces(integrand, low: float, high: float, bits: int) -> acb:
     count = max(int((high - low) / 2.0), 1)
     cuts = [low + (high - low) * i / count for i in range(count + 1)]
     tolerance = {"rel_tol": arb(2) ** -bits, "abs_tol": arb(2) ** -(bits + 15)}
-    parts = (acb.integral(integrand, a, b, **tolerance) for a, b in zip(cuts, cuts[1:], strict=False))
+    parts = (acb.integral(integrand, a, b, **tolerance) for a, b in pairwise(cuts))
     return sum(parts, acb(0))
 
 

@@ -149,8 +149,9 @@ def _certify(road: Road, guess: float, log_delta: float) -> tuple[float, float]:
         return 0.0, 0.0
     here = max(guess, 0.0)
     around = here * (1.0 + 1e-6) + 1e-12
-    low_at, high_at = (x[0] for x in road.log_delta(np.array([here])))
-    slope = max((high_at - road.log_delta(np.array([around]))[1][0]) / (around - here), 1e-300)
+    lows, highs = road.log_delta(np.array([here, around]))
+    low_at, high_at = float(lows[0]), float(highs[0])
+    slope = max((high_at - float(highs[1])) / (around - here), 1e-300)
     pad = 1.1 * max(high_at - low_at, slack) / slope if high_at - low_at < 1.0 else 1e-3 * (here + 1e-3)
     pad = min(pad, 0.1 * here + 1e-9) + 4.0 * ULP * here
     low, high = None, None

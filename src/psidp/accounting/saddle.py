@@ -9,11 +9,11 @@ from psidp.accounting.window import Window
 
 __all__ = ["Saddle", "saddle_at_delta", "saddle_at_epsilon"]
 
-NODES = 96
+NODES = 80
 BOTTOM = -8.5
-WIDE = np.linspace(np.log(1e-5), np.log(1e10), 24)
-ZOOM = np.linspace(-1.0, 1.0, 9)
-ROUNDS = 3
+WIDE = np.linspace(np.log(1e-5), np.log(1e10), 22)
+ZOOM = np.linspace(-1.0, 1.0, 15)
+ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)

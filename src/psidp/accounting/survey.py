@@ -15,7 +15,7 @@ from psidp.accounting.window import Window
 
 __all__ = ["NotCertified", "Survey", "dyadic"]
 
-FRACTIONS = np.array([0.06, 0.14, 0.27, 0.45, 0.65, 0.85, 1.0])
+FRACTIONS = np.array([0.06, 0.15, 0.32, 0.55, 0.78, 1.0])
 REACH = 13.0
 LEVELS = 11
 NODE_LIMIT = 250_000
@@ -173,7 +173,9 @@ class Survey:
         self.log_abs, self.arg = self._polar(self.y)
         theta = self.y / self.sigma
         self.steep = np.where(theta <= 0.5 * np.pi, 1.0, 1.0 / np.sin(np.minimum(theta, 3.1)))
-        self.log_j = np.where(self.s < 0, self._cells(self.s, np.zeros(1), 0.0)[:, :, 0], self._twice())
+        self.log_j = self._twice()
+        if (self.s < 0).any():
+            self.log_j = np.where(self.s < 0, self._cells(self.s, np.zeros(1), 0.0)[:, :, 0], self.log_j)
         exponent = 2 * np.pi * self.y / self.h0
         error = 2.0 * np.exp(self._cells(self.s2, np.zeros(1), 1.0)[:, :, 0] - exponent) / -np.expm1(-exponent)
         x = self.s2 * self.loss
@@ -186,7 +188,7 @@ class Survey:
         error = (np.log(4.0) + 0.5 * self.stretch * self.y * self.y - 2 * np.pi * self.y / self.h0).min(
             1, keepdims=True
         )
-        if not (error < 0.0).all():
+        if (self.s >= 0).any() and not (error[self.s >= 0] < 0.0).all():
             raise NotCertified("the strip of analyticity is too narrow")
         return np.asarray(np.log(2.0 * (1.0 + self.a1 + self.edge + self._ones)))
 
