@@ -1,6 +1,6 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
-from psidp.accounting import DPSGD, Interval, PrivacyCurve, account
+from psidp.accounting import DPSGD, Interval, PrivacyCurve, account, calibrate
 from psidp.errors import IncomparableError, MismatchError, MissingExtraError, PsidpError
 from psidp.guarantee import Guarantee, compose
 from psidp.maths import sensitivity
@@ -69,6 +69,7 @@ __all__ = [
     "bayes_error",
     "binormal_auc",
     "binormal_roc",
+    "calibrate",
     "clip_sum",
     "compose",
     "delta_from_psi",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import exp, inf, log
 
 from psidp.accounting.curve import PrivacyCurve, account
@@ -87,12 +88,26 @@ def largest_steps(
 
     if not fits(1):
         return 0
-    low, high = 1, 2
-    while high < LARGEST_STEPS and fits(high):
-        low, high = high, 2 * high
+    guess = 1
+    if delta is not None:
+        rough = partial(_rough_epsilon, noise_multiplier, sampling_rate, delta)
+        guess = _last(lambda steps: rough(steps) <= goal, 1, 1)
+    return _last(fits, guess if guess == 1 or fits(guess) else 1, max(guess // 64, 1))
+
+
+def _rough_epsilon(noise_multiplier: float, sampling_rate: float, delta: float, steps: int) -> float:
+    """The saddle point's guess of epsilon."""
+    return saddle_at_delta(account(DPSGD(noise_multiplier, sampling_rate, steps)).below[0], log(delta)).epsilon
+
+
+def _last(holds: Callable[[int], bool], low: int, stride: int) -> int:
+    """The last whole number from `low`, where it holds, at which it still does: strides that double, then halves."""
+    while low + stride < LARGEST_STEPS and holds(low + stride):
+        low, stride = low + stride, 2 * stride
+    high = low + stride
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        low, high = (middle, high) if holds(middle) else (low, middle)
     return low
 
 

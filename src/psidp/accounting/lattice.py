@@ -1,7 +1,7 @@
 """The lattice: the privacy loss rounded up and down to a grid, composed by a tilted FFT. Slower and wider, never wrong.
 
 The road for few steps at small rates and for tiny noise, where the contour is too long. Each step's loss is rounded
-up (an upper bound of delta) and down (a lower bound), so the composition errs by at most T steps of the grid. A step
+up (an upper bound of delta) and down (a lower bound), so the composition errs by T steps of the grid at most. A step
 whose loss alone decides the question is not on the grid: it is counted in closed form, as by the window.
 """
 
@@ -10,77 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from psidp.accounting.composition import Array, Composition, loss
+from psidp.accounting.law import Law
 from psidp.accounting.table import LIBM, ULP
-from psidp.maths.normal import tail
 
 __all__ = ["Lattice"]
 
+GOLDEN = 0.3819660112501051
 TILTS = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.0])
-
-
-@dataclass(frozen=True)
-class Law:
-    """The loss of one step of one group: its tails, and the largest loss kept on the grid."""
-
-    sigma: float
-    q: float
-    count: float
-    kind: int  # +1 remove, -1 add, 0 plain Gaussian (sigma is 1/psi)
-    low: float
-    high: float
-
-    def _g(self, x: Array) -> Array:
-        """The g where l = x; -inf below the least loss."""
-        grown = np.expm1(np.minimum(x, 700.0)) / self.q
-        t = np.log1p(np.maximum(grown, -1.0)) + np.maximum(x - 700.0, 0.0)
-        return np.asarray(self.sigma * t + 0.5 / self.sigma)
-
-    def _edges(self, x: Array) -> tuple[Array, float]:
-        """Cuts g of the noise at losses x, and how far the losses at these cuts may be from x."""
-        if self.kind == 0:
-            return (x - 0.5 / self.sigma**2) * self.sigma, 8.0 * ULP * float(np.abs(x).max() + 1.0 / self.sigma**2)
-        g = self._g(self.kind * x)
-        inside = np.isfinite(g) & (np.abs(g) < 60.0)
-        at, v = loss(np.array(self.sigma), np.array(self.q), g[inside])
-        t = np.abs(g[inside]) / self.sigma + 0.5 / self.sigma**2
-        off = np.abs(at - self.kind * x[inside]) + LIBM * ULP * (v * t + np.abs(at))
-        return g, float(off.max(initial=0.0))
-
-    def tails(self, g: Array) -> tuple[Array, Array]:
-        """P(L above) and P(L below) for a cut at g of the noise."""
-        if self.kind == 0:
-            return np.asarray(tail(g)), np.asarray(tail(-g))
-        if self.kind < 0:
-            return np.asarray(tail(-g)), np.asarray(tail(g))
-        shifted = g - 1.0 / self.sigma
-        keep = 1.0 - self.q
-        return (
-            np.asarray(keep * tail(g) + self.q * tail(shifted)),
-            np.asarray(keep * tail(-g) + self.q * tail(-shifted)),
-        )
-
-    def beyond(self, eta: float) -> tuple[float, float]:
-        """Mass above the grid under the numerator and under the denominator of the likelihood ratio."""
-        cut = self._edges(np.array([np.ceil(self.high / eta) * eta]))[0]
-        if self.kind < 0:
-            return 0.0, 0.0
-        other = tail(cut) if self.kind > 0 else tail(cut + 1.0 / self.sigma)
-        return float(self.tails(cut)[0][0]), float(other[0])
-
-    def masses(self, eta: float, sign: float) -> tuple[int, Array, float]:
-        """First k, the masses of the cells (k eta, (k+1) eta], and the error of the cuts.
-
-        `sign` = +1 for masses that are never too small, -1 for masses that are never too large.
-        """
-        first, last = int(np.floor(self.low / eta)), int(np.ceil(self.high / eta))
-        cuts, off = self._edges(np.arange(first, last + 1) * eta)
-        above, below = self.tails(cuts)
-        mass = np.where(above[:-1] < 0.5, above[:-1] - above[1:], below[1:] - below[:-1])
-        size = np.minimum(np.maximum(cuts[:-1] ** 2, cuts[1:] ** 2), 3600.0) + 1.0 / self.sigma
-        noise = ULP * (32.0 + 8.0 * size) * np.minimum(above[:-1], below[1:])
-        if sign > 0:
-            mass[0] += below[0]
-        return first, np.maximum(mass + sign * noise, 0.0), off
 
 
 @dataclass(frozen=True)
@@ -94,6 +30,7 @@ class Side:
     scale: float
     c: float
     wrong: float
+    wrapped: float
     shift: float
 
     def delta(self, epsilon: Array) -> tuple[Array, Array]:
@@ -113,13 +50,12 @@ class Lattice:
         self.steps = steps
         self.least = float(-(steps.count * np.log1p(-steps.q)).sum()) * (1.0 + 1e-12)
         signs = set(steps.sign.tolist())
-        self.remove = signs == {1.0}
-        self.exact = steps.gauss == 0.0 and len(signs) == 1
+        self.exact = steps.gauss == 0.0 and signs in ({1.0}, {-1.0})
         with np.errstate(all="ignore"):
             self.laws = self._laws(epsilon, log_delta)
-            span = self._span(epsilon, log_delta)
-            self.upper = self._side(span, points, 1.0, epsilon)
-            self.lower = self._side(span, points, -1.0, epsilon)
+            span = self._span(epsilon)
+            self.upper = self._side(span, points, True, epsilon)
+            self.lower = self._side(span, points, False, epsilon)
 
     def log_delta(self, epsilon: Array) -> tuple[Array, Array]:
         """Proved lower and upper bounds of log delta at each epsilon."""
@@ -140,7 +76,7 @@ class Lattice:
             far = float(loss(np.array(sigma), np.array(q), np.array(reach + (1.0 / sigma if sign > 0 else 0.0)))[0])
             if self.exact:
                 far = min(far, max(self.least + sign * 1.1 * epsilon, 0.0) + 2.0 * self.least / count)
-            bounds = (np.log1p(-q), far) if sign > 0 else (-far, -np.log1p(-q))
+            bounds = {1: (float(np.log1p(-q)), far), -1: (-far, -float(np.log1p(-q))), 2: (-far, far)}[int(sign)]
             laws.append(Law(sigma, q, count, int(sign), *bounds))
         if self.steps.gauss > 0:
             psi = float(np.sqrt(self.steps.gauss))
@@ -152,37 +88,41 @@ class Lattice:
         steps = self.steps
         return steps.sigma.tolist(), steps.q.tolist(), steps.count.tolist(), steps.sign.tolist()
 
-    def _span(self, epsilon: float, log_delta: float) -> float:
+    def _span(self, epsilon: float) -> float:
         """A window wide enough that what wraps around it does not matter; tried out on small grids."""
         span = 2.0 * max(law.high - law.low for law in self.laws) + 2.0 * epsilon
         for _ in range(40):
-            side = self._side(span, 4096, 1.0, epsilon)
-            if side.wrong * np.exp(side.scale - side.c * epsilon) <= 1e-6 * np.exp(log_delta):
+            side = self._side(span, 4096, True, epsilon)
+            if side.wrapped <= 1e-9:
                 break
             span *= 1.6
         return span
 
-    def _side(self, span: float, points: int, sign: float, epsilon: float) -> Side:
+    def _side(self, span: float, points: int, up: bool, epsilon: float) -> Side:
         """The composition on one grid: tilt, transform, raise to the powers, transform back, sum up."""
         eta = span / points
-        parts = [_Part(*law.masses(eta, sign), law.count, eta, sign) for law in self.laws]
+        parts = [_Part(*law.masses(eta, up), law.count, eta) for law in self.laws]
         c = _tilt(parts, epsilon)
         start = np.floor((epsilon - 0.5 * span) / eta)
-        product, relative, scale = np.ones(points // 2 + 1, complex), 0.0, 0.0
+        product, log_high, scale = np.ones(points // 2 + 1, complex), np.zeros(points // 2 + 1), 0.0
         for part in parts:
             log_m = part.log_mgf(c)
-            wave = np.fft.rfft(np.bincount(part.place(points), part.mass * np.exp(c * part.value - log_m), points))
+            tilted = part.mass * np.exp(c * part.value - log_m)
+            wave = np.fft.rfft(np.bincount(part.place(points), tilted, points))
             product *= np.exp(part.count * np.log(wave))
-            size = LIBM * np.log2(points) + 64.0 + 8.0 * c * float(np.abs(part.value).max())
-            relative, scale = relative + part.count * ULP * size, scale + part.count * log_m
+            miss = ULP * (LIBM * np.log2(points) + 64.0 + LIBM * (c * float(tilted @ np.abs(part.value)) + abs(log_m)))
+            log_high += part.count * np.log(np.abs(wave) + miss)
+            scale += part.count * log_m
         turn = np.exp(2j * np.pi * np.mod(np.arange(points // 2 + 1) * start, points) / points)
         at = (start + np.arange(points)) * eta
         mass = np.maximum(np.fft.irfft(product * turn, points), 0.0) * np.exp(scale - c * at)
         a, b = (np.cumsum(x[::-1])[::-1] for x in (mass, mass * np.exp(-at)))
-        rounding = np.expm1(relative + LIBM * ULP * np.log2(points)) * (1.0 + 1.0 / -np.expm1(-c * eta))
-        wrong = 1.01 * (_outside(parts, c, float(at[0]), float(at[-1])) + float(rounding))
-        shift = sum(part.count * part.off for part in parts) + 4.0 * ULP * (abs(at[0]) + abs(at[-1]))
-        return Side(float(at[0]), eta, a, b, scale, c, wrong, float(shift))
+        high = np.exp(log_high)
+        each = 2.0 * (high - np.abs(product)).sum() / points + ULP * LIBM * np.log2(points) * 2.0 * high.sum() / points
+        rounding = each * (1.0 + 1.0 / -np.expm1(-c * eta))
+        wrapped = _outside(parts, c, float(at[0]), float(at[-1]))
+        shift = 4.0 * sum(part.count * part.off for part in parts) + 4.0 * ULP * (abs(at[0]) + abs(at[-1]))
+        return Side(float(at[0]), eta, a, b, scale, c, 1.01 * (wrapped + float(rounding)), wrapped, float(shift))
 
     def _aside(self, epsilon: Array) -> tuple[Array, Array]:
         """What paths with a step above the grid add to delta: P(any) - e^epsilon Q(any) where that step decides."""
@@ -198,10 +138,10 @@ class Lattice:
 
 
 class _Part:
-    """One step's masses on the grid: rounded up (sign > 0) or down."""
+    """One step's masses on the grid."""
 
-    def __init__(self, first: int, mass: Array, off: float, count: float, eta: float, sign: float) -> None:
-        self.first = first + (1 if sign > 0 else 0)
+    def __init__(self, first: int, mass: Array, off: float, count: float, eta: float) -> None:
+        self.first = first
         self.mass, self.off, self.count = mass, off, count
         self.value = (self.first + np.arange(mass.size)) * eta
 
@@ -209,21 +149,34 @@ class _Part:
         """Where each mass goes on a circle of `points`."""
         return np.mod(self.first + np.arange(self.mass.size), points)
 
-    def log_mgf(self, c: float, thin: int = 1) -> float:
-        """log sum mass e^(c value); `thin` > 1 for a guess from every thin-th value."""
-        x = c * self.value[::thin]
-        mass = self.mass if thin == 1 else np.add.reduceat(self.mass, np.arange(0, self.mass.size, thin))
-        top = float(x.max())
-        return top + float(np.log(mass @ np.exp(x - top)))
+    def log_mgf(self, c: float) -> float:
+        """log sum mass e^(c value)."""
+        x = c * self.value
+        top = max(float(x[0]), float(x[-1]))
+        return top + float(np.log(self.mass @ np.exp(x - top)))
 
 
 def _tilt(parts: list[_Part], epsilon: float) -> float:
-    """The c with the least K(c) - c epsilon - log c, roughly; any c > 0 is valid."""
-    tries = np.exp(np.linspace(np.log(1e-3), np.log(60.0), 24)) / max(epsilon, 1e-12)
-    cost = [
-        sum(p.count * p.log_mgf(c, max(1, p.mass.size // 1024)) for p in parts) - c * epsilon - np.log(c) for c in tries
-    ]
-    return float(tries[int(np.nanargmin(cost))])
+    """The c with the least K(c) - c epsilon - log c, which is convex, roughly; any c > 0 is valid."""
+
+    def cost(log_c: float) -> float:
+        c = float(np.exp(log_c))
+        return sum(p.count * p.log_mgf(c) for p in parts) - c * epsilon - log_c
+
+    scale = -float(np.log(max(epsilon, 1e-12)))
+    low, high = scale - 7.0, scale + 14.0
+    inner, outer = low + GOLDEN * (high - low), high - GOLDEN * (high - low)
+    at_inner, at_outer = cost(inner), cost(outer)
+    while high - low > 0.05:
+        if at_inner <= at_outer:
+            high, outer, at_outer = outer, inner, at_inner
+            inner = low + GOLDEN * (high - low)
+            at_inner = cost(inner)
+        else:
+            low, inner, at_inner = inner, outer, at_outer
+            outer = high - GOLDEN * (high - low)
+            at_outer = cost(outer)
+    return float(np.exp(0.5 * (low + high)))
 
 
 def _outside(parts: list[_Part], c: float, low: float, high: float) -> float:

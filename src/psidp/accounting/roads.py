@@ -6,6 +6,7 @@ loses no more than its unsampled Gaussians and no less than one of its steps.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -45,6 +46,8 @@ class Road(Protocol):
 @np.errstate(all="ignore")
 def epsilon_bounds(steps: Composition, log_delta: float) -> tuple[float, float, str]:
     """Proved lower and upper bounds of the epsilon at which this direction has this log delta, and the road taken."""
+    if not (steps.count.size or steps.gauss > 0.0):
+        return 0.0, 0.0, Closed.road
     low, high, road = 0.0, np.inf, ""
     for candidate, guess in _roads_to_epsilon(steps, log_delta):
         a, b = _certify(candidate, guess, log_delta)
@@ -66,6 +69,10 @@ def _roads_to_epsilon(steps: Composition, log_delta: float) -> Iterator[tuple[Ro
     if Closed.fits(steps):
         closed = Closed(steps)
         yield closed, _bisect(closed, log_delta, 1.0)
+        return
+    if (steps.sign == 2.0).any():
+        as_removed = replace(steps, sign=np.where(steps.sign == 2.0, 1.0, steps.sign))
+        yield from _lattices(steps, 1.5 * saddle_at_delta(as_removed, log_delta).epsilon, log_delta)
         return
     saddle = saddle_at_delta(steps, log_delta)
     guess = saddle.epsilon
@@ -103,7 +110,7 @@ def _extended(steps: Composition, saddle: Saddle, log_delta: float) -> Contour:
 def _lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tuple[Road, float]]:
     """Lattices for an epsilon that each of them brings nearer: small ones until it settles, then a large one."""
     epsilon = min(max(guess, 1e-9), max(_unsampled(steps, log_delta), 1e-9))
-    for points in (1 << 13,) * 12:
+    for points in (1 << 15,) * 12:
         lattice = Lattice(steps, epsilon, log_delta, points)
         upper = _crossing(lambda e: lattice.log_delta(e)[1], log_delta, epsilon)  # noqa: B023
         if not upper < np.inf:
@@ -112,8 +119,13 @@ def _lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tu
             break
         else:
             epsilon = max(upper, 1e-9 * epsilon)
-    lattice = Lattice(steps, epsilon, log_delta, LATTICE_POINTS)
-    yield lattice, _bisect(lattice, log_delta, epsilon)
+    for _ in range(8):
+        lattice = Lattice(steps, epsilon, log_delta, LATTICE_POINTS)
+        found = _bisect(lattice, log_delta, epsilon)
+        yield lattice, found
+        if not (0.0 < found < epsilon and lattice.upper.c * (epsilon - found) > 1.0):
+            return
+        epsilon = found
 
 
 def _crossing(bound: Callable[[Array], Array], log_delta: float, scale: float) -> float:
@@ -152,11 +164,12 @@ def _certify(road: Road, guess: float, log_delta: float) -> tuple[float, float]:
     lows, highs = road.log_delta(np.array([here, around]))
     low_at, high_at = float(lows[0]), float(highs[0])
     slope = max((high_at - float(highs[1])) / (around - here), 1e-300)
-    pad = 1.1 * max(high_at - low_at, slack) / slope if high_at - low_at < 1.0 else 1e-3 * (here + 1e-3)
-    pad = min(pad, 0.1 * here + 1e-9) + 4.0 * ULP * here
+    wide = 0.1 * here + 1e-9
+    low_pad = min(1.1 * max(log_delta - low_at, slack) / slope, wide) + 4.0 * ULP * here
+    high_pad = min(1.1 * max(high_at - log_delta, slack) / slope, wide) + 4.0 * ULP * here
     low, high = None, None
     for _ in range(80):
-        ends = np.array([max(here - pad, 0.0), here + pad])
+        ends = np.array([max(here - low_pad, 0.0), here + high_pad])
         bounds = road.log_delta(ends)
         if low is None and (ends[0] == 0.0 or bounds[0][0] >= log_delta + slack):
             low = float(ends[0])
@@ -164,12 +177,17 @@ def _certify(road: Road, guess: float, log_delta: float) -> tuple[float, float]:
             high = float(ends[1])
         if low is not None and high is not None:
             break
-        pad *= 2.0
+        low_pad, high_pad = 2.0 * low_pad, 2.0 * high_pad
     return low if low is not None else 0.0, high if high is not None else float(np.inf)
 
 
 def _unsampled(steps: Composition, log_delta: float) -> float:
-    """epsilon of the same composition without sampling: an upper bound, since sampling only helps."""
+    """epsilon of the same composition without sampling: an upper bound, since sampling only helps.
+
+    Where the record is added, no loss exceeds -sum T log(1-q) either.
+    """
+    if steps.gauss == 0.0 and (steps.sign == -1.0).all():
+        return float(-(steps.count * np.log1p(-steps.q)).sum()) * (1.0 + 1e-12)
     square = float((steps.count / steps.sigma**2).sum()) + steps.gauss
     psi = float(np.sqrt(square)) * (1.0 + 8.0 * ULP * (steps.count.size + 2.0))
     return float(epsilon_from_log_delta(psi, log_delta))
@@ -178,7 +196,7 @@ def _unsampled(steps: Composition, log_delta: float) -> float:
 def _one_step(steps: Composition, log_delta: float) -> float:
     """epsilon of the one step that costs most: a lower bound, since composing only costs."""
     best = 0.0
-    for i in range(steps.count.size):
+    for i in np.flatnonzero(steps.sign != 2.0).tolist():
         column = slice(i, i + 1)
         one = Composition(steps.sigma[column], steps.q[column], np.ones(1), steps.sign[column])
         closed = Closed(one)
@@ -208,7 +226,8 @@ def delta_bounds(steps: Composition, epsilon: Array) -> tuple[Array, Array, str]
             low[where], high[where] = np.maximum(low[where], a), np.minimum(high[where], b)
             if high[center] - low[center] <= 1e-7:
                 break
-        left[where] &= high[where] - low[where] > FINE * 50.0
+        close = max(FINE * 50.0, 2.0 * (high[center] - low[center]) if road == Lattice.road else 0.0)
+        left[where] &= high[where] - low[where] > close
         left[center] = False
     return low, high, road
 
@@ -218,6 +237,8 @@ def _vanished(steps: Composition, flat: Array, left: NDArray[np.bool_], high: Ar
     if steps.gauss == 0.0 and (steps.sign == -1.0).all():
         beyond = flat > -(steps.count * np.log1p(-steps.q)).sum() * (1.0 + 1e-12)
         high[beyond], left[beyond] = -np.inf, False
+    if (steps.sign == 2.0).any():
+        return
     far = saddle_at_delta(steps, VANISHING[1]).epsilon if left.any() else np.inf
     beyond = left & (flat > far)
     if beyond.any():
@@ -232,9 +253,10 @@ def _first(steps: Composition, epsilon: float) -> list[Road]:
 
 def _roads_to_delta(steps: Composition, epsilon: float) -> Iterator[Road]:
     """Candidates in order of cost for a question about delta at one epsilon."""
-    saddle = saddle_at_epsilon(steps, epsilon)
-    log_delta = saddle.log_delta
-    for attempt in (_plain, _windowed_at, _extended):
+    as_removed = replace(steps, sign=np.where(steps.sign == 2.0, 1.0, steps.sign))
+    saddle = saddle_at_epsilon(as_removed, epsilon)
+    log_delta = max(saddle.log_delta, -745.0)
+    for attempt in () if (steps.sign == 2.0).any() else (_plain, _windowed_at, _extended):
         try:
             contour = attempt(steps, saddle, log_delta)
             found = contour.log_delta(np.array([epsilon]))[1][0]
