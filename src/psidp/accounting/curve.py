@@ -10,7 +10,7 @@ from psidp.accounting import envelope, roc
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.events import DPSGD
 from psidp.accounting.interval import Interval
-from psidp.accounting.roads import delta_bounds, epsilon_bounds
+from psidp.accounting.roads import delta_bounds, epsilon_bounds, stays_below
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
@@ -137,13 +137,12 @@ class PrivacyCurve:
         target = (delta - self.kappa) / (1.0 - self.kappa)
         wobble = 4.0 * ROUNDING * delta / (delta - self.kappa) if self.kappa > 0 else 0.0
         log_delta = float(np.log(target))
-        if self.below is self.above:
-            both = [epsilon_bounds(steps, log_delta - wobble) for steps in self.above]
-            lower = max(low for low, _, _ in both)
-            if wobble:
-                lower = max(epsilon_bounds(steps, log_delta + wobble)[0] for steps in self.below)
-        else:
-            both = [epsilon_bounds(steps, log_delta - wobble) for steps in self.above]
+        both = [epsilon_bounds(self.above[0], log_delta - wobble)]
+        for steps in self.above[1:]:
+            if not stays_below(steps, both[0][0], log_delta - wobble):
+                both.append(epsilon_bounds(steps, log_delta - wobble))
+        lower = max(low for low, _, _ in both)
+        if wobble or self.below is not self.above:
             lower = max(epsilon_bounds(steps, log_delta + wobble)[0] for steps in self.below)
         upper = max(high for _, high, _ in both)
         return min(lower, upper), upper, max(both)[2]

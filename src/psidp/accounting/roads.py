@@ -17,17 +17,17 @@ from psidp.accounting.composition import Array, Composition
 from psidp.accounting.contour import Contour, NotCertified
 from psidp.accounting.lattice import Lattice
 from psidp.accounting.saddle import Saddle, saddle_at_delta, saddle_at_epsilon
+from psidp.accounting.survey import Survey
 from psidp.accounting.table import ULP
 from psidp.accounting.window import Window
 from psidp.maths.implied import epsilon_from_log_delta
 
-__all__ = ["Road", "delta_bounds", "epsilon_bounds"]
+__all__ = ["Road", "delta_bounds", "epsilon_bounds", "stays_below"]
 
 TOLERANCE = 1e-12
 LOOSER = 1e-9
-FINE = 2e-10
-"""Relative width of epsilon, and width of log delta, that no further road could improve usefully."""
 ENOUGH = 4e-7
+"""Relative width of epsilon at which no further road is taken."""
 VANISHING = (3.0, -710.0)
 """From which epsilon on to ask whether delta is below the smallest float, and the log delta that counts as such."""
 LATTICE_POINTS = 1 << 19
@@ -205,8 +205,11 @@ def _one_step(steps: Composition, log_delta: float) -> float:
 
 
 @np.errstate(all="ignore")
-def delta_bounds(steps: Composition, epsilon: Array) -> tuple[Array, Array, str]:
-    """Proved bounds of log delta at each epsilon >= 0, and the road taken (the last one, if several)."""
+def delta_bounds(steps: Composition, epsilon: Array, close: float = 1e-8) -> tuple[Array, Array, str]:
+    """Proved bounds of log delta at each epsilon >= 0, and the road taken (the last one, if several).
+
+    A contour made for one epsilon also answers for others nearby, where its bounds are within `close` of each other.
+    """
     flat = np.asarray(epsilon, dtype=np.float64).ravel()
     low, high = np.full(flat.size, -np.inf), np.zeros(flat.size)
     if Closed.fits(steps):
@@ -226,10 +229,31 @@ def delta_bounds(steps: Composition, epsilon: Array) -> tuple[Array, Array, str]
             low[where], high[where] = np.maximum(low[where], a), np.minimum(high[where], b)
             if high[center] - low[center] <= 1e-7:
                 break
-        close = max(FINE * 50.0, 2.0 * (high[center] - low[center]) if road == Lattice.road else 0.0)
-        left[where] &= high[where] - low[where] > close
+        enough = max(close, 2.0 * (high[center] - low[center]) if road == Lattice.road else 0.0)
+        left[where] &= high[where] - low[where] > enough
         left[center] = False
     return low, high, road
+
+
+@np.errstate(all="ignore")
+def stays_below(steps: Composition, epsilon: float, log_delta: float) -> bool:
+    """Whether delta(epsilon) <= delta is certain already from Chernoff's bound; a quick no means nothing.
+
+    delta(epsilon) <= M(c) e^(-c epsilon) c^c/(1+c)^(1+c), with the survey's proved bound of M(c).
+    """
+    if not steps.count.size or (steps.sign == 2.0).any():
+        return False
+    saddle = saddle_at_epsilon(steps, epsilon)
+    c = saddle.c
+    margin = c * np.log(c) - (1.0 + c) * np.log1p(c)
+    if not (c < 1e6 and saddle.log_delta < log_delta - 0.5):
+        return False
+    tilted = replace(saddle, c=c / 1.5, beyond_c=np.array([c]), beyond_k=np.array([0.0]))
+    try:
+        bound = Survey(steps, tilted, None, 0.5).log_m2 - c * epsilon + margin
+    except NotCertified:
+        return False
+    return bool(bound + 1e-9 * (1.0 + abs(bound)) <= log_delta)
 
 
 def _vanished(steps: Composition, flat: Array, left: NDArray[np.bool_], high: Array) -> None:

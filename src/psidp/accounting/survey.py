@@ -15,9 +15,9 @@ from psidp.accounting.window import Window
 
 __all__ = ["NotCertified", "Survey", "dyadic"]
 
-FRACTIONS = np.array([0.06, 0.15, 0.32, 0.55, 0.78, 1.0])
+FRACTIONS = np.array([0.07, 0.2, 0.42, 0.7, 1.0])
 REACH = 13.0
-LEVELS = 11
+LEVELS = 8
 NODE_LIMIT = 250_000
 INNER_LIMIT = 2.0e6
 SLACK = 1e-12
