@@ -62,3 +62,32 @@ def test_opacus_finds_it_by_name(accountant):
     from opacus.accountants import create_accountant
 
     assert create_accountant("psidp").mechanism() == "psidp"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_privacy_engine_trains_with_it_and_spends_what_python_says(accountant):
+    import torch
+    from opacus import PrivacyEngine
+    from opacus.accountants.utils import get_noise_multiplier
+
+    data = torch.utils.data.TensorDataset(torch.randn(64, 4), torch.randint(0, 2, (64,)))
+    engine = PrivacyEngine(accountant="psidp")
+    model = torch.nn.Linear(4, 2)
+    model, optimizer, loader = engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        data_loader=torch.utils.data.DataLoader(data, batch_size=8),
+        noise_multiplier=1.0,
+        max_grad_norm=1.0,
+    )
+    for features, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(features), labels).backward()
+        optimizer.step()
+    steps = len(engine.accountant)
+    assert steps == 8
+    assert engine.get_epsilon(1e-5) == psidp.account(psidp.DPSGD(1.0, 1 / 8, steps)).epsilon(1e-5).upper
+    noise = get_noise_multiplier(
+        target_epsilon=2.0, target_delta=1e-5, sample_rate=0.01, steps=1000, accountant="psidp"
+    )
+    assert noise >= psidp.calibrate(epsilon=2.0, delta=1e-5, sampling_rate=0.01, steps=1000)

@@ -59,8 +59,8 @@ def calibrate(
         steps = curve(exp(log_noise)).below[0]
         return saddle_at_delta(steps, log(delta or 0.5)).epsilon / goal
 
-    start, slope = _root(rough, 0.0, -1.5, 1e-4) if delta is not None else (0.0, -1.5)
-    root, _ = _root(quick, start, slope, 1e-11)
+    start, slope = _root(rough, 0.0, -1.5, 3e-4) if delta is not None else (0.0, -1.5)
+    root, _ = _root(quick, start, slope, 2e-7)
     return _verified(exp(root), lambda noise: loss(curve(noise)) <= goal)
 
 
@@ -170,7 +170,7 @@ def _target(
 def _root(ratio: Callable[[float], float], here: float, slope: float, close: float) -> tuple[float, float]:
     """log noise where the ratio of loss to target is 1, and the slope there of the ratio's logarithm.
 
-    The secant of the logarithm, kept inside a bracket.
+    The secant of the logarithm, kept inside a bracket; its last step is taken without another look.
     """
     low, high, before = -inf, inf, None
     for _ in range(100):
@@ -179,7 +179,7 @@ def _root(ratio: Callable[[float], float], here: float, slope: float, close: flo
         if before is not None and abs(gap) < inf > abs(before[1]) and here != before[0]:
             slope = min((gap - before[1]) / (here - before[0]), -1e-3)
         if abs(gap) <= close or high - low <= CLOSE:
-            return here, slope
+            return here - (gap / slope if before is not None else 0.0), slope
         low, high = (here, high) if gap > 0.0 else (low, here)
         before = (here, gap)
         ahead = here + min(max(-gap / slope, -1.5), 1.5)
@@ -193,7 +193,7 @@ def _root(ratio: Callable[[float], float], here: float, slope: float, close: flo
 
 def _verified(noise: float, meets: Callable[[float], bool]) -> float:
     """The noise at or just above a guess that meets the target, as certified."""
-    pad = 4e-12
+    pad = 3e-11
     for _ in range(60):
         if meets(noise * (1.0 + pad)):
             return noise * (1.0 + pad)

@@ -11,7 +11,7 @@ import numpy as np
 
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.interval import Interval
-from psidp.accounting.roads import delta_bounds, epsilon_bounds
+from psidp.accounting.roads import Road, delta_bounds, epsilon_bounds
 from psidp.guarantee import Guarantee
 from psidp.maths.implied import psi_from_epsilon_delta
 from psidp.maths.normal import quantile, quantile_error
@@ -40,7 +40,8 @@ def _cover(steps: Composition, kappa: float, need: float) -> tuple[float, float]
         return np.inf, need
     cells = CELLS if need == 0.0 else CELLS // 3
     epsilon = end * (1.0 - np.linspace(1.0, 0.0, cells + 1) ** 2)
-    low, high = _reduced(steps, epsilon, kappa, 1e-5)
+    known: list[Road] = []
+    low, high = _reduced(steps, epsilon, kappa, 1e-5, known)
     for _ in range(ROUNDS):
         high[-1] = min(high[-1], 0.0)
         need = max(need, float(np.max(_implied(epsilon, low))))
@@ -51,7 +52,7 @@ def _cover(steps: Composition, kappa: float, need: float) -> tuple[float, float]
         new = _inside(epsilon, open_cells)
         if not new.size:
             break
-        more_low, more_high = _reduced(steps, new, kappa, 1e-9)
+        more_low, more_high = _reduced(steps, new, kappa, 1e-9, known)
         order = np.argsort(np.concatenate((epsilon, new)), kind="stable")
         epsilon = np.concatenate((epsilon, new))[order]
         low, high = np.concatenate((low, more_low))[order], np.concatenate((high, more_high))[order]
@@ -67,9 +68,9 @@ def _inside(epsilon: Array, cells: Array) -> Array:
     return np.asarray((left[wide] + share * (right - left)[wide]).ravel())
 
 
-def _reduced(steps: Composition, epsilon: Array, kappa: float, close: float) -> tuple[Array, Array]:
+def _reduced(steps: Composition, epsilon: Array, kappa: float, close: float, known: list[Road]) -> tuple[Array, Array]:
     """Bounds of (delta - kappa)/(1 - kappa), what is left for delta_psi to cover."""
-    log_low, log_high, _ = delta_bounds(steps, epsilon, close)
+    log_low, log_high, _ = delta_bounds(steps, epsilon, close, known)
     low, high = np.exp(log_low) * (1.0 - 1e-15), np.exp(log_high) * (1.0 + 1e-15)
     return (low - kappa) / (1.0 - kappa) * (1.0 - 1e-15), (high - kappa) / (1.0 - kappa) * (1.0 + 1e-15)
 

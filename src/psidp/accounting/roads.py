@@ -205,10 +205,13 @@ def _one_step(steps: Composition, log_delta: float) -> float:
 
 
 @np.errstate(all="ignore")
-def delta_bounds(steps: Composition, epsilon: Array, close: float = 1e-8) -> tuple[Array, Array, str]:
+def delta_bounds(
+    steps: Composition, epsilon: Array, close: float = 1e-8, known: list[Road] | None = None
+) -> tuple[Array, Array, str]:
     """Proved bounds of log delta at each epsilon >= 0, and the road taken (the last one, if several).
 
     A contour made for one epsilon also answers for others nearby, where its bounds are within `close` of each other.
+    Roads in `known` are tried first, and new ones are added to it.
     """
     flat = np.asarray(epsilon, dtype=np.float64).ravel()
     low, high = np.full(flat.size, -np.inf), np.zeros(flat.size)
@@ -220,11 +223,20 @@ def delta_bounds(steps: Composition, epsilon: Array, close: float = 1e-8) -> tup
     low[~left], high[~left] = -np.inf, -np.inf
     if (flat > VANISHING[0]).any():
         _vanished(steps, flat, left, high)
+    known = [] if known is None else known
+    for candidate in known:
+        where = np.flatnonzero(left)
+        if not where.size:
+            break
+        a, b = candidate.log_delta(flat[where])
+        low[where], high[where], road = np.maximum(low[where], a), np.minimum(high[where], b), candidate.road
+        left[where] &= high[where] - low[where] > close
     while left.any():
         where = np.flatnonzero(left)
         center = where[np.argsort(flat[where])[where.size // 2]]
         for candidate in _roads_to_delta(steps, float(flat[center])):
             road = candidate.road
+            known.append(candidate)
             a, b = candidate.log_delta(flat[where])
             low[where], high[where] = np.maximum(low[where], a), np.minimum(high[where], b)
             if high[center] - low[center] <= 1e-7:

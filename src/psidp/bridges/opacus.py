@@ -20,7 +20,7 @@ def register() -> type[Any]:
     except ImportError as missing:
         raise MissingExtraError("opacus", "opacus") from missing
     made = accountant_class()
-    registry.register_accountant(made, force=True)
+    registry.register_accountant(MECHANISM, made, force=True)
     return made
 
 
@@ -36,6 +36,9 @@ def accountant_class() -> type[Any]:
 
     class CertifiedAccountant(IAccountant):  # type: ignore[misc]
         """History of (noise_multiplier, sample_rate, steps), priced by psidp.account."""
+
+        def __init__(self) -> None:
+            super().__init__()
 
         def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
             """Record one noisy step."""
@@ -60,7 +63,7 @@ def accountant_class() -> type[Any]:
 
         def load_state_dict(self, state_dict: dict[str, Any]) -> None:
             """Take over a history, all of it or nothing."""
-            for noise, rate, count in state_dict.get("history", []):
+            for noise, rate, count in (state_dict or {}).get("history", []):
                 DPSGD(noise, rate, count)
             super().load_state_dict(state_dict)
 
