@@ -1,5 +1,6 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
+from psidp.accounting import DPSGD, Interval, PrivacyCurve, account, calibrate
 from psidp.auditing.black_box import MechanismAudit, audit_mechanism
 from psidp.auditing.independent import audit
 from psidp.auditing.one_run import OneRunResult, audit_one_run
@@ -70,6 +71,7 @@ from psidp.release.result import Release
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPSGD",
     "AuditResult",
     "BudgetClosedError",
     "BudgetExceededError",
@@ -78,6 +80,7 @@ __all__ = [
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
+    "Interval",
     "KeyConflictError",
     "Ledger",
     "LedgerBusyError",
@@ -90,12 +93,14 @@ __all__ = [
     "NotALedgerError",
     "OneRunResult",
     "Partitions",
+    "PrivacyCurve",
     "PsidpError",
     "Rates",
     "Release",
     "TamperedLedgerError",
     "Tangent",
     "UnknownBudgetError",
+    "account",
     "advantage_from_psi",
     "alpha_optimal",
     "auc_from_psi",
@@ -105,6 +110,7 @@ __all__ = [
     "bayes_error",
     "binormal_auc",
     "binormal_roc",
+    "calibrate",
     "clip_sum",
     "compose",
     "delta_from_psi",
