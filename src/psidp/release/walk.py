@@ -9,7 +9,7 @@ from psidp.guarantee import Guarantee
 from psidp.release.budget import Budget
 from psidp.release.chain import moment
 from psidp.release.entry import Entry, canonical
-from psidp.release.event import price
+from psidp.release.event import agrees
 from psidp.release.loss import ZERO, Loss
 from psidp.release.standing import Standing
 from psidp.release.step import step
@@ -91,8 +91,9 @@ class Walk:
         budget = self.budgets[entry.budget]
         guarantee = Guarantee(entry.psi, entry.kappa, budget.adjacency, budget.unit)
         budget.check_spend(guarantee, entry.partition)
-        worth = price(entry.details(), adjacency=budget.adjacency, unit=budget.unit)
-        self._check(worth in (None, guarantee), f"its price is psi={entry.psi}, its event is worth {worth}", entry.id)
+        self._check(
+            agrees(entry.details(), guarantee), f"its price is psi={entry.psi}, its event's is another", entry.id
+        )
 
     def _take_standing(self, entry: Entry) -> None:
         """The running totals, taken again from the ones before."""
