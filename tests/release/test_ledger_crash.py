@@ -92,3 +92,9 @@ def test_threads_of_one_process_share_a_ledger(survey):
     with ThreadPoolExecutor(12) as pool:
         assert sum(pool.map(attempt, range(24))) == 16
     survey.verify()
+
+
+def test_of_many_who_open_a_new_ledger_at_once_one_succeeds(url):
+    outcome = script("race.py", url, "race", 8, "open")
+    assert sorted(word for word, _ in outcome) == ["accepted"] + ["refused"] * 7
+    assert Ledger(url).verify().id == 1

@@ -1,6 +1,6 @@
 """Walk: from the first entry to the last, recomputing every hash, price and total; it stops at the first bad one."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,11 +54,15 @@ class Walk:
     partitions: dict[tuple[str, str], Standing] = field(default_factory=dict)
     promised: dict[str, list[str]] = field(default_factory=dict)
 
-    def over(self, entries: Iterable[Entry], seen: Callable[[Entry], None] = lambda _: None) -> Head:
-        """The head after all entries, or the refusal that names the first bad one."""
+    def over(self, entries: Iterable[Entry], kept: Head | None = None) -> Head:
+        """The head after all entries, or the refusal that names the first bad one or misses a head that was kept."""
+        met = kept is None or kept == self.head
         for entry in entries:
             self.take(entry)
-            seen(entry)
+            met = met or self.head == kept
+        if not met and kept is not None:
+            why = f"it ends at entry {self.id}" if kept.id > self.id else f"entry {kept.id} has another hash"
+            raise TamperedLedgerError(f"the ledger does not contain the head that was kept, {kept}: {why}.", kept.id)
         return self.head
 
     @property
