@@ -14,7 +14,7 @@ from typing import Any
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
 
-__all__ = ["checked", "price"]
+__all__ = ["agrees", "checked", "price"]
 
 Terms = dict[str, Any]
 
@@ -67,6 +67,18 @@ def price(event: Mapping[str, Any], **terms: Any) -> Guarantee | None:
         return PRICES[kind](event, terms)
     except KeyError as missing:
         raise ValueError(f"an event of kind {kind} must say its {missing.args[0]}.") from None
+
+
+def agrees(event: Mapping[str, Any], guarantee: Guarantee) -> bool:
+    """Whether a guarantee is an event's price: a Gaussian mechanism's to the last bit, a claim's to a relative 1e-9.
+
+    A claim is priced by a numerical search, whose last digits may differ from one machine to another.
+    """
+    worth = price(event, adjacency=guarantee.adjacency, unit=guarantee.unit)
+    if worth is None or worth == guarantee:
+        return True
+    close = abs(worth.psi - guarantee.psi) <= 1e-9 * worth.psi
+    return event["kind"] != "gaussian" and close and worth.kappa == guarantee.kappa
 
 
 def checked(event: Mapping[str, Any] | None, guarantee: Guarantee) -> dict[str, Any]:
