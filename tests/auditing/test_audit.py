@@ -95,6 +95,12 @@ def test_the_seed_is_kept_and_gives_the_same_numbers_again():
     assert first.to_dict() == again.to_dict()
 
 
+@pytest.mark.parametrize("seed", [-1, 0.5, True, "a"])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(ValueError, match=r"seed .* must be a whole number"):
+        audit(INS, OUTS, seed=seed)
+
+
 def test_the_order_of_the_scores_does_not_matter():
     for method in METHODS:
         assert audit(INS[::-1], np.sort(OUTS), method=method, seed=3).psi == audit(INS, OUTS, method=method, seed=3).psi
