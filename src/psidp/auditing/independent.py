@@ -39,7 +39,7 @@ def audit(
     Guarantees:
         Whatever the mechanism and the attack, the bound exceeds the mechanism's psi with probability 1 - confidence at
         most, at every number of scores; likewise a true claim gets a p-value of p or less with probability p at most.
-        docs/design/audit.md proves it, tests/auditing/test_validity.py and `./dev bench audit` measure it.
+        docs/design/audit.md proves it, tests/auditing/test_validity.py and `./dev bench audit_validity` measure it.
 
     Args:
         in_scores: scores of independent runs with the person, a high score saying "in"; infinite ones are fine.
