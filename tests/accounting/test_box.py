@@ -13,7 +13,7 @@ from psidp.accounting.roads import epsilon_bounds
 from psidp.accounting.saddle import saddle_at_delta
 from psidp.accounting.window import Window
 
-CASES = 60
+CASES = 40
 EXTENDED = np.finfo(np.longdouble).nmant == 63
 
 
