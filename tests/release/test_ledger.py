@@ -194,6 +194,15 @@ def test_a_gaussian_reading_is_not_accepted_for_a_foreign_mechanism(survey):
     survey.verify()
 
 
+def test_a_training_run_is_one_entry_that_says_what_it_was(survey):
+    run = {"kind": "guarantee", "mechanism": "dpsgd", "noise_multiplier": 1.0, "sampling_rate": 0.01, "steps": 1000}
+    with survey.spend("survey", Guarantee(0.52, 1e-7), purpose="a model", event=run) as entry:
+        pass
+    assert entry.entry.details() == run
+    assert survey.report("survey").spent == Guarantee(0.52, 1e-7)
+    survey.verify()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_stored_and_shown_as_they_are(ledger, name):
     ledger.open(name, psi=1.0, unit=name, by=name, purpose=name)
