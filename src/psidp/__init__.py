@@ -9,6 +9,7 @@ from psidp.errors import (
     BudgetClosedError,
     BudgetExceededError,
     ClockError,
+    EngineError,
     IncomparableError,
     KeyConflictError,
     LedgerBusyError,
@@ -61,9 +62,11 @@ from psidp.maths.roc import (
     tangent,
     tpr_from_psi,
 )
-from psidp.release import denoise
+from psidp.release import ask, denoise
 from psidp.release.budget import Partitions
 from psidp.release.clipping import ClippedSum, clip_sum
+from psidp.release.curator import Curator
+from psidp.release.keys import PrivateKeys
 from psidp.release.ledger import Ledger
 from psidp.release.mechanism import GaussianMechanism
 from psidp.release.result import Release
@@ -77,6 +80,8 @@ __all__ = [
     "BudgetExceededError",
     "ClippedSum",
     "ClockError",
+    "Curator",
+    "EngineError",
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
@@ -94,6 +99,7 @@ __all__ = [
     "OneRunResult",
     "Partitions",
     "PrivacyCurve",
+    "PrivateKeys",
     "PsidpError",
     "Rates",
     "Release",
@@ -103,6 +109,7 @@ __all__ = [
     "account",
     "advantage_from_psi",
     "alpha_optimal",
+    "ask",
     "auc_from_psi",
     "audit",
     "audit_mechanism",

@@ -3,6 +3,7 @@
 Bad input is a plain ValueError or TypeError whose sentence names the quantity. The rest is this tree::
 
     PsidpError
+    ├── EngineError                      the database failed; what it said stays there
     ├── IncomparableError (ValueError)   two guarantees whose curves cross have no order
     ├── MismatchError (ValueError)       adjacency or unit of privacy differ
     ├── MissingExtraError (ImportError)  an optional library is not installed
@@ -23,6 +24,7 @@ __all__ = [
     "BudgetClosedError",
     "BudgetExceededError",
     "ClockError",
+    "EngineError",
     "IncomparableError",
     "KeyConflictError",
     "LedgerBusyError",
@@ -40,6 +42,16 @@ __all__ = [
 
 class PsidpError(Exception):
     """Everything psidp raises that is not plain bad input."""
+
+
+class EngineError(PsidpError):
+    """The database failed or is gone. Its own words are not repeated: they may speak of the data or a password."""
+
+    def __init__(self, engine: str, kind: str) -> None:
+        super().__init__(
+            f"The engine ({engine}) failed with {kind}; its own message is not shown, since it may speak of the data. "
+            "Check that the engine runs and may read the table, then ask again."
+        )
 
 
 class IncomparableError(PsidpError, ValueError):

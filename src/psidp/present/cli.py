@@ -206,9 +206,11 @@ def notation() -> None:
 
 
 @app.command()
-def demo() -> None:
-    """Show in a minute what psidp does and what it means."""
-    demonstrate()
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", help="where its files go")] = Path("psidp-demo"),
+) -> None:
+    """Show in a minute what psidp does and what it means: a clinic's table, a budget, three releases, a refusal."""
+    demonstrate(folder)
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import typer
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present import notion
 from psidp.present.digits import up
+from psidp.present.release_table import release_table
 from psidp.present.standing import in_words, plain
 from psidp.present.tables import show_json
 from psidp.release.columns import check_target, read_column, write_column
@@ -23,6 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+app.command(name="table")(release_table)
 
 Grid = Annotated[float | None, typer.Option("--grid", help="step of the released values, a power of two")]
 Integers = Annotated[bool, typer.Option("--integers", help="whole numbers in, whole numbers out")]

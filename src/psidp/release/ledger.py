@@ -165,6 +165,10 @@ class Ledger:
             request=request_digest(request, guarantee, event, partition) if key else "",
         )
 
+    def answered(self, budget: str, key: str) -> bool:
+        """Whether an answer is stored under an idempotency key, so that asking again costs nothing."""
+        return self._read(lambda chain: any(entry.state == "answered" for entry in chain.under_key(budget, key)))
+
     def remaining(self, budget: str, partition: str = "") -> Guarantee:
         """The largest guarantee in psi, and in kappa, that still fits; rounded down, so that spending it does."""
 
