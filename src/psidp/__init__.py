@@ -61,6 +61,8 @@ from psidp.maths.roc import (
     tangent,
     tpr_from_psi,
 )
+from psidp.present import figures, notebook
+from psidp.present.card import Card, card
 from psidp.release import denoise
 from psidp.release.budget import Partitions
 from psidp.release.clipping import ClippedSum, clip_sum
@@ -75,6 +77,7 @@ __all__ = [
     "AuditResult",
     "BudgetClosedError",
     "BudgetExceededError",
+    "Card",
     "ClippedSum",
     "ClockError",
     "GaussianMechanism",
@@ -111,6 +114,7 @@ __all__ = [
     "binormal_auc",
     "binormal_roc",
     "calibrate",
+    "card",
     "clip_sum",
     "compose",
     "delta_from_psi",
@@ -121,10 +125,12 @@ __all__ = [
     "epsilon_from_rdp",
     "epsilon_via_rdp",
     "failed_roc",
+    "figures",
     "fnr_from_psi",
     "log_delta_from_psi",
     "loss_mean",
     "loss_variance",
+    "notebook",
     "odds_multiplier",
     "positive_predictive_value",
     "psi_from_advantage",

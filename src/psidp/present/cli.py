@@ -16,6 +16,7 @@ from psidp.present.card.command import card
 from psidp.present.comparison import rank
 from psidp.present.demo import demo as demonstrate
 from psidp.present.digits import up
+from psidp.present.figures.command import figures_command
 from psidp.present.tables import console, show_comparison, show_explanation, show_json, show_paper
 from psidp.present.web.command import explore
 from psidp.present.words import sentences, statements
@@ -214,6 +215,7 @@ def demo() -> None:
 
 
 app.command()(card)
+app.command("figures")(figures_command)
 app.command()(explore)
 
 

@@ -13,9 +13,10 @@ from psidp.guarantee import Guarantee
 from psidp.present import paper
 from psidp.present.comparison import Ranked
 from psidp.present.digits import up
+from psidp.present.finite import finite
 from psidp.present.words import sentences, statements
 
-__all__ = ["console", "plain", "show_comparison", "show_explanation", "show_json", "show_paper", "table"]
+__all__ = ["console", "show_comparison", "show_explanation", "show_json", "show_paper", "table"]
 
 console = Console(highlight=False)
 
@@ -76,20 +77,4 @@ def show_paper(figure: int, columns: paper.Columns) -> None:
 
 def show_json(values: dict[str, Any]) -> None:
     """Plain JSON on standard output; infinities as the strings "inf" and "-inf", since JSON has none."""
-    typer.echo(json.dumps(plain(values), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def plain(value: Any) -> Any:
-    """`value` with infinities and NaN as strings, since JSON has none.
-
-    Examples:
-        >>> plain({"epsilon": [1.0, float("inf")]})
-        {'epsilon': [1.0, 'inf']}
-    """
-    if isinstance(value, dict):
-        return {name: plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return str(value)
-    return value
+    typer.echo(json.dumps(finite(values), indent=2, ensure_ascii=False, allow_nan=False))

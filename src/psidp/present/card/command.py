@@ -10,15 +10,11 @@ import typer
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present import notion
-from psidp.present.card.html import to_html
-from psidp.present.card.markdown import to_markdown
+from psidp.present.card.formats import written
 from psidp.present.card.record import Audited, Card, Mechanism, Scope
 from psidp.present.card.record import card as make
-from psidp.symbols import symbol
 
-__all__ = ["card", "written"]
-
-FORMATS = ("html", "md", "json")
+__all__ = ["card"]
 
 
 def card(
@@ -84,18 +80,12 @@ def _audited(text: str) -> Audited:
     """The audit result in the text, or in the file that it names."""
     words = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
     values = json.loads(words)
-    known = {name: values[name] for name in ("psi_lower", "psi_upper", "confidence", "method") if name in values}
-    if "psi_lower" not in known:
-        raise ValueError("an audit result must have psi_lower, as psidp audit --json writes it.")
-    symbol("psi").number(known["psi_lower"])
-    return Audited(**known)
-
-
-def written(card: Card, form: str) -> str:
-    """The card in one of the formats."""
-    if form not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got format={form!r}.")
-    return {"html": to_html, "md": to_markdown, "json": Card.to_json}[form](card)
+    values["psi_lower"] = values.get("psi_lower", values.get("psi"))
+    if values["psi_lower"] is None:
+        raise ValueError("an audit result must have psi, its lower bound, as psidp audit --json writes it.")
+    return Audited(
+        **{name: values[name] for name in ("psi_lower", "psi_upper", "confidence", "method") if name in values}
+    )
 
 
 def _write(card: Card, output: str, form: str) -> None:

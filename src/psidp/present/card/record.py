@@ -10,7 +10,7 @@ from psidp.guarantee import Guarantee
 from psidp.maths.normal import UNIT
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
-from psidp.present.tables import plain
+from psidp.present.finite import finite
 from psidp.present.words import DELTAS, EPSILONS, sentences
 from psidp.symbols import symbol
 
@@ -129,8 +129,8 @@ class Card:
             "ledger": None if self.ledger_head is None else {"head": self.ledger_head},
             "audit": None if self.audit is None else asdict(self.audit),
         }  # fmt: skip
-        finite: dict[str, Any] = plain(values)
-        return finite
+        plain: dict[str, Any] = finite(values)
+        return plain
 
     def to_json(self) -> str:
         """The card as JSON, valid under the published schema."""

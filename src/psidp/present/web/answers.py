@@ -4,7 +4,7 @@ from typing import Any
 
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import check_adjacency
-from psidp.present.card.command import written
+from psidp.present.card.formats import written
 from psidp.present.card.record import Mechanism, Scope, card
 from psidp.present.words import sentences, statements
 

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from psidp.errors import PsidpError
-from psidp.present.tables import plain
+from psidp.present.finite import finite
 from psidp.present.web import answers, bodies
 from psidp.present.web.guard import Guard, error_body
 
@@ -51,7 +51,7 @@ def _add_questions(app: FastAPI) -> None:
 
 def _question(app: FastAPI, name: str, body: type, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     async def handle(asked: Any) -> JSONResponse:
-        return JSONResponse(plain(await run_in_threadpool(answer, asked.model_dump())))
+        return JSONResponse(finite(await run_in_threadpool(answer, asked.model_dump())))
 
     handle.__annotations__ = {"asked": body, "return": JSONResponse}
     about: dict[str, Any] = {"operation_id": name, "summary": body.__doc__, "responses": REFUSED}

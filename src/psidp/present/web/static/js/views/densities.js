@@ -13,7 +13,7 @@ export class Densities {
   constructor(host, change) {
     this.chart = new Chart(host, {
       label: "Densities of the output without and with the person, with the threshold of the attack",
-      x: "output, in standard deviations σ from the answer without", height: (w) => Math.min(0.52 * w, 330),
+      x: "output, in standard deviations σ from the answer without", height: (w) => Math.min(0.66 * w, 350),
       margin: { left: 14, right: 14, top: 26, bottom: 40 },
     });
     this.now = null;

@@ -2,7 +2,7 @@
 
 import { ask, download, element, say, served } from "../page.js";
 
-const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight", "text-anchor"];
+const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight", "text-anchor", "paint-order", "stroke-linejoin"];
 
 /** The picture as text: a copy with its colours written in, so that it looks the same anywhere. */
 export function standalone(svg) {
