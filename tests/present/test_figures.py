@@ -186,6 +186,7 @@ def test_a_comparison_orders_and_measures():
 class Audit:
     psi: float
     confidence: float = 0.95
+    kappa: float = 0.0
 
     def roc(self, fpr):
         class Seen:
@@ -211,12 +212,35 @@ class Entry:
     purpose: str = ""
 
 
+def test_a_real_audit_is_drawn_over_its_claim_and_draws_itself():
+    rng = np.random.default_rng(2)
+    scores = rng.normal(1, 1, 2000), rng.normal(0, 1, 2000)
+    for claim in (psidp.Guarantee(0.5), psidp.Guarantee(1.2), None):
+        result = psidp.audit(*scores, claimed=claim, seed=1)
+        chart = figures.claim_and_audit(claim, result)
+        x, tpr = series(chart, "attack")
+        assert np.all(np.diff(tpr[: len(x) // 2]) >= 0)
+        assert ("the promise is broken" in json.dumps(chart.to_dict())) is (claim == psidp.Guarantee(0.5))
+        assert result._repr_mimebundle_()["image/svg+xml"].startswith("<svg")
+
+
 def test_spending_adds_up_in_squares_and_starts_again_after_a_reset():
     entries = [Entry("2026-01-01", 3.0), Entry("2026-01-02", 4.0), Entry("2026-01-03", 0.0, "reset")]
     chart = figures.spending([*entries, Entry("2026-01-04", 1.0, purpose=EVIL)], cap=6.0)
     assert [row["upper"] for row in rows(chart) if row.get("kind") == "spent"] == [9.0, 25.0, 0.0, 1.0]
     with pytest.raises(ValueError, match="at least one entry"):
         figures.spending([], cap=1.0)
+
+
+def test_a_real_ledgers_spending_is_drawn(tmp_path):
+    ledger = psidp.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ledger.open("survey", psi=2.0, unit="person", by="us", purpose="test", adjacency="add-remove")
+    mechanism = psidp.GaussianMechanism(sensitivity=1.0, sigma=2.0, unit="person", ledger=ledger, budget="survey")
+    for _ in range(2):
+        mechanism.release(1.0, purpose="<b>")
+    chart = figures.spending(ledger.entries("survey"), cap=2.0)
+    assert [row["upper"] for row in rows(chart) if row.get("kind") == "spent"][-1] == pytest.approx(0.5)
+    ledger.dispose()
 
 
 def test_names_are_escaped_in_svg_and_in_html(tmp_path):

@@ -3,6 +3,7 @@
 from html import escape
 from typing import Any
 
+from psidp.auditing.result import AuditResult
 from psidp.errors import MissingExtraError
 from psidp.guarantee import Guarantee
 
@@ -10,11 +11,11 @@ __all__ = ["bundle", "drawn"]
 
 
 def drawn(value: Any) -> str:
-    """The ROC curve of a guarantee or a curve as SVG; empty where the plot extra is not installed."""
-    from psidp.present.figures import roc
+    """The ROC curve as SVG, an audit's over its claim; empty where the plot extra is not installed."""
+    from psidp.present.figures import claim_and_audit, roc
 
     try:
-        chart = roc(value)
+        chart = claim_and_audit(value.claimed, value) if isinstance(value, AuditResult) else roc(value)
     except MissingExtraError:
         return ""
     import vl_convert
@@ -36,4 +37,4 @@ def _teach(*kinds: Any) -> None:
         kind._repr_mimebundle_ = bundle
 
 
-_teach(Guarantee)
+_teach(Guarantee, AuditResult)

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import numpy as np
+
+from psidp.auditing.independent import audit
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present.card.formats import written
 from psidp.present.card.record import Mechanism, Scope, card
 from psidp.present.words import sentences, statements
 
-__all__ = ["answer_calibrate", "answer_card", "answer_explain"]
+__all__ = ["answer_audit", "answer_calibrate", "answer_card", "answer_explain"]
 
 CONTEXT = ("adjacency", "unit")
 NOTIONS = ("psi", "epsilon", "delta", "auc", "advantage", "tpr", "fpr", "alpha", "rho", "zcdp")
@@ -53,3 +56,11 @@ def answer_card(asked: dict[str, Any]) -> dict[str, Any]:
     if asked["format"] == "json":
         return {"format": "json", "card": made.to_dict()}
     return {"format": asked["format"], "text": written(made, asked["format"])}
+
+
+def answer_audit(asked: dict[str, Any]) -> dict[str, Any]:
+    """What `psidp audit --json` prints of independent runs."""
+    psi = asked["claimed_psi"]
+    claimed = None if psi is None else Guarantee(psi, asked["claimed_kappa"])
+    inside, outside = (np.asarray(asked[name], dtype=float) for name in ("in_scores", "out_scores"))
+    return audit(inside, outside, asked["confidence"], claimed=claimed, seed=asked["seed"]).to_dict()

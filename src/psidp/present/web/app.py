@@ -6,11 +6,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from psidp.errors import PsidpError
@@ -47,11 +47,15 @@ def _add_questions(app: FastAPI) -> None:
     _question(app, "explain", bodies.Explain, answers.answer_explain)
     _question(app, "calibrate", bodies.Calibrate, answers.answer_calibrate)
     _question(app, "card", bodies.CardRequest, answers.answer_card)
+    _question(app, "audit", bodies.Audit, answers.answer_audit)
 
 
 def _question(app: FastAPI, name: str, body: type, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Ask on POST /api/name; two at a time are worked on, the others wait."""
+    room = CapacityLimiter(2)
+
     async def handle(asked: Any) -> JSONResponse:
-        return JSONResponse(finite(await run_in_threadpool(answer, asked.model_dump())))
+        return JSONResponse(finite(await to_thread.run_sync(answer, asked.model_dump(), limiter=room)))
 
     handle.__annotations__ = {"asked": body, "return": JSONResponse}
     about: dict[str, Any] = {"operation_id": name, "summary": body.__doc__, "responses": REFUSED}

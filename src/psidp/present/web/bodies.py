@@ -4,10 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
 
-__all__ = ["Calibrate", "CardRequest", "Explain", "Mechanism", "Refusal"]
+__all__ = ["Audit", "Calibrate", "CardRequest", "Explain", "Mechanism", "Refusal"]
 
+MOST_SCORES = 50_000
 Number = StrictFloat | StrictInt
 Words = Annotated[str, Field(max_length=200)]
+Scores = Annotated[list[Number], Field(max_length=MOST_SCORES)]
 
 
 class Mechanism(BaseModel):
@@ -51,6 +53,19 @@ class CardRequest(Mechanism):
     not_covered: Annotated[list[Words], Field(max_length=20)] = []
     ledger_head: Words | None = None
     format: Literal["html", "md", "json"] = "json"
+
+
+class Audit(BaseModel):
+    """What do an attack's scores prove about psi?"""
+
+    model_config = ConfigDict(extra="forbid")
+
+    in_scores: Scores
+    out_scores: Scores
+    confidence: Number = 0.95
+    claimed_psi: Number | None = None
+    claimed_kappa: Number = 0.0
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**53)] | None = None
 
 
 class Sentence(BaseModel):

@@ -56,7 +56,7 @@ export class Handle {
 
   /** What it says to a screen reader. */
   says(now, low, high, words) {
-    const values = { "aria-valuenow": now.toPrecision(6), "aria-valuemin": low, "aria-valuemax": high, "aria-valuetext": words };
+    const values = { "aria-valuenow": now, "aria-valuemin": low, "aria-valuemax": high, "aria-valuetext": words };
     for (const [name, value] of Object.entries(values)) this.group.setAttribute(name, value);
   }
 }

@@ -97,10 +97,10 @@ export class Scores {
   tell() {
     const { auc, members, others, audit, name } = this.overlay;
     const seen = `${name}: ${members.toLocaleString("en-US")} members, ${others.toLocaleString("en-US")} others, AUC ${auc.toFixed(4)} (promise: at most ${up(this.now.auc)}). `;
-    const broken = audit && audit.psi_lower > this.now.psi;
+    const broken = audit && audit.psi > this.now.psi;
     element("scores-note").classList.toggle("bad", Boolean(broken));
     let verdict = served() ? "" : "For the audited bound on psi: psidp audit, or psidp explore.";
-    if (audit) verdict = `With 95 % confidence psi is at least **${down(audit.psi_lower)}**: ${broken ? "more than promised. The promise is broken." : "no contradiction to the promise."}`;
+    if (audit) verdict = `With 95 % confidence psi is at least **${down(audit.psi)}**: ${broken ? "more than promised. The promise is broken." : "no contradiction to the promise."}`;
     say("scores-note", seen + verdict);
   }
 
