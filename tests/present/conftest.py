@@ -41,9 +41,9 @@ def served():
         thread.join()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """The one browser of the session."""
+    """One browser for each file of tests; while it lives it owns this thread's event loop."""
     path = browser_path()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
