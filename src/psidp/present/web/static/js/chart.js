@@ -35,6 +35,7 @@ export class Chart {
     this.host = host;
     this.key = "";
     this.paths = new Map();
+    this.keys = new Map();
     this.measure();
   }
 
@@ -102,12 +103,27 @@ export class Chart {
 
   /** The named path; an empty list of points hides it. */
   line(name, className, points, close = false) {
+    this.draw(name, className, path(points) + (close && points.length ? "Z" : ""));
+  }
+
+  /** The named path through points that are made anew only when `key`, or the axes, changed. */
+  kept(name, className, key, points) {
+    const whole = `${key}|${this.key}`;
+    if (this.keys.get(name) === whole) return;
+    this.keys.set(name, whole);
+    this.line(name, className, points());
+  }
+
+  /** The named path as SVG writes it; unchanged ones cost nothing. */
+  draw(name, className, d) {
     let element = this.paths.get(name);
     if (!element) {
       element = shape("path", { class: className, "data-name": name }, this.body);
       this.paths.set(name, element);
     }
-    element.setAttribute("d", path(points) + (close && points.length ? "Z" : ""));
+    if (element.drawn === d) return;
+    element.drawn = d;
+    element.setAttribute("d", d);
   }
 
   /** The named note at a place in pixels, never outside the picture. */

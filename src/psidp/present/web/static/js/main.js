@@ -3,6 +3,8 @@
 import { DEFAULTS, readState, within, writeState } from "./state.js";
 import { derive } from "./model.js";
 import { element, say } from "./page.js";
+import { plain } from "./digits.js";
+import { sentences } from "./words.js";
 import { followTheme } from "./theme.js";
 import { Controls } from "./views/controls.js";
 import { Densities } from "./views/densities.js";
@@ -21,6 +23,7 @@ let state = readState(location.hash);
 let scores = null;
 let waiting = false;
 let saving = 0;
+const shownFirst = state;
 
 /** Change the state; nonsense is kept inside what the page can show, and the next frame shows it. */
 function change(patch) {
@@ -78,7 +81,13 @@ function render() {
 /** Write the address a moment after the last change: browsers allow only so many writes. */
 function remember() {
   clearTimeout(saving);
-  saving = setTimeout(address, 150);
+  saving = setTimeout(rest, 150);
+}
+
+/** When nothing has moved for a moment: the address, and one sentence for those who listen. */
+function rest() {
+  address();
+  if (state !== shownFirst) say("announce", `psi ${plain(state.psi, 4)}. ${sentences(state.psi, state.unit)[0]}`);
 }
 
 function address() {

@@ -6,7 +6,7 @@ import { density } from "../normal.js";
 import { linear } from "../scale.js";
 import { percent, plain } from "../digits.js";
 
-const POINTS = 80;
+const POINTS = 64;
 const PEAK = density(0);
 
 export class Densities {
@@ -37,11 +37,11 @@ export class Densities {
     chart.frame(linear(low, high, 9), { key: "density", to: (v) => v / (1.04 * PEAK), from: (t) => t, ticks: [] });
     const cut = Math.min(Math.max(threshold, low), high);
     this.areas(psi, low, cut, high);
-    chart.line("without", "without", this.curve(0, low, high));
-    chart.line("with", "with", this.curve(psi, low, high));
+    chart.kept("without", "without", 0, () => this.curve(0, low, high));
+    chart.kept("with", "with", psi, () => this.curve(psi, low, high));
     for (const pin of [0, 1, 2, 3]) {
       const pinned = model.pins[pin];
-      chart.line(`pin-${pin}`, "pinned", pinned ? this.curve(pinned.psi, low, high) : []);
+      chart.kept(`pin-${pin}`, "pinned", pinned?.psi, () => (pinned ? this.curve(pinned.psi, low, high) : []));
     }
     const top = chart.inner.top - 10;
     const close = chart.x(psi) - chart.x(0) < 120;

@@ -25,11 +25,13 @@ export class Pins {
   render(model, state) {
     this.state = state;
     element("pin").disabled = state.pins.length >= PINS;
-    const key = JSON.stringify([model.pins, model.psi]);
-    if (key === this.key) return;
-    this.key = key;
-    this.list(model.pins);
-    this.table(model);
+    const key = JSON.stringify(model.pins);
+    if (key !== this.key) {
+      this.key = key;
+      this.list(model.pins);
+      this.table(model.pins);
+    }
+    this.fill(model);
   }
 
   list(pins) {
@@ -46,32 +48,33 @@ export class Pins {
       item.append(words, remove);
       return item;
     });
-    if (this.listed === JSON.stringify(pins)) return;
-    this.listed = JSON.stringify(pins);
     element("pins").replaceChildren(...items);
   }
 
   /** Rows and columns: the pins and the mechanism on the page. */
-  table({ pins, psi }) {
-    const all = [...pins.map((pin) => ({ name: pin.letter, psi: pin.psi })), { name: "now", psi }];
-    const table = element("divergences");
-    if (pins.length === 0) return table.replaceChildren();
+  table(pins) {
+    const names = [...pins.map((pin) => pin.letter), "now"];
     const cell = (tag, words, scope) => {
       const made = document.createElement(tag);
       made.textContent = words;
       if (scope) made.scope = scope;
       return made;
     };
-    const head = document.createElement("tr");
-    head.append(cell("td", "replaced by →"), ...all.map((m) => cell("th", m.name, "col")));
-    const rows = all.map((from) => {
-      const row = document.createElement("tr");
-      row.append(cell("th", from.name, "row"), ...all.map((to) => cell("td", from === to ? "" : up(divergence(from.psi, to.psi), 3))));
-      return row;
-    });
-    const parts = [document.createElement("thead"), document.createElement("tbody")];
-    parts[0].append(head);
-    parts[1].append(...rows);
-    return table.replaceChildren(...parts);
+    const row = (...cells) => {
+      const made = document.createElement("tr");
+      made.append(...cells);
+      return made;
+    };
+    this.cells = names.map(() => names.map(() => cell("td", "")));
+    const [head, body] = [document.createElement("thead"), document.createElement("tbody")];
+    head.append(row(cell("td", "replaced by →"), ...names.map((name) => cell("th", name, "col"))));
+    body.append(...names.map((name, i) => row(cell("th", name, "row"), ...this.cells[i])));
+    element("divergences").replaceChildren(...(pins.length ? [head, body] : []));
+  }
+
+  fill({ pins, psi }) {
+    const all = [...pins.map((pin) => pin.psi), psi];
+    if (pins.length === 0) return;
+    all.forEach((from, i) => all.forEach((to, k) => i !== k && say(this.cells[i][k], up(divergence(from, to), 3))));
   }
 }

@@ -31,11 +31,11 @@ export class Profile {
     chart.frame(linear(0, this.reach, 5), log10(LEAST, 1, 2));
     for (const i of [0, 1, 2, 3]) {
       const pin = model.pins[i];
-      chart.line(`pin-${i}`, "pinned", pin ? this.curve(pin.psi) : []);
+      chart.kept(`pin-${i}`, "pinned", pin?.psi, () => (pin ? this.curve(pin.psi) : []));
       const epsilon = pin ? Math.min(epsilonFromPsi(pin.psi, 1e-4), this.reach) : 0;
       chart.note(`pin-label-${i}`, "pin-label", chart.x(epsilon) + 4, chart.y(1e-4) - 4, pin ? pin.letter : "");
     }
-    chart.line("profile", "curve", this.curve(model.psi));
+    chart.kept("profile", "curve", model.psi, () => this.curve(model.psi));
     const epsilon = Math.abs(model.epsilon);
     const x = chart.x(Math.min(epsilon, this.reach));
     const y = chart.y(Math.max(model.delta, LEAST));

@@ -7,6 +7,7 @@ import { tprFromPsi } from "../attack.js";
 
 export class Reading {
   constructor(change) {
+    this.units = [...document.querySelectorAll("[data-unit]")];
     this.paragraphs = [0, 1, 2].map(() => element("words").appendChild(document.createElement("p")));
     element("prior").addEventListener("input", (event) => change({ prior: 10 ** Number(event.target.value) }));
     element("unit").addEventListener("input", (event) => change({ unit: event.target.value.trim() || "person" }));
@@ -16,7 +17,7 @@ export class Reading {
   render(model) {
     const { psi, rates, unit, prior } = model;
     sentences(psi, unit).forEach((sentence, i) => say(this.paragraphs[i], sentence));
-    for (const place of document.querySelectorAll("[data-unit]")) say(place, unit);
+    for (const place of this.units) say(place, unit);
     const names = { tp: "tpr", fn: "fnr", fp: "fpr", tn: "tnr" };
     for (const [area, rate] of Object.entries(names)) {
       say(`area-${area}`, percent(rates[rate]));

@@ -30,7 +30,7 @@ export class Renyi {
     const line = (p) => [[chart.x(1), chart.y(rhoFromPsi(p, 1))], [chart.x(LARGEST), chart.y(rhoFromPsi(p, LARGEST))]];
     for (const i of [0, 1, 2, 3]) {
       const pin = model.pins[i];
-      chart.line(`pin-${i}`, "pinned", pin ? line(pin.psi) : []);
+      chart.kept(`pin-${i}`, "pinned", pin?.psi, () => (pin ? line(pin.psi) : []));
       const at = pin ? Math.min(28, (0.9 * reach) / (0.5 * pin.psi * pin.psi)) : 1;
       chart.note(`pin-label-${i}`, "pin-label", chart.x(Math.max(at, 1)), chart.y(pin ? rhoFromPsi(pin.psi, at) : 0) - 5, pin ? pin.letter : "", "end");
     }

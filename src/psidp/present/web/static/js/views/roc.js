@@ -59,9 +59,9 @@ export class Roc {
     chart.frame(scale, scale);
     chart.line("chance", "guide", [[chart.x(straight ? EDGE : 0), chart.y(straight ? EDGE : 0)], [chart.x(straight ? 1 - EDGE : 1), chart.y(straight ? 1 - EDGE : 1)]]);
     for (const i of [0, 1, 2, 3]) this.pin(i, model.pins[i]);
-    chart.line("roc", "curve", this.curve(model.psi));
+    chart.kept("roc", "curve", model.psi, () => this.curve(model.psi));
     this.tangent(model, straight);
-    this.audit(model.scores, straight);
+    this.audit(model.scores);
     this.mark(model, straight);
   }
 
@@ -81,7 +81,7 @@ export class Roc {
   }
 
   pin(i, pinned) {
-    this.chart.line(`pin-${i}`, "pinned", pinned ? this.curve(pinned.psi) : []);
+    this.chart.kept(`pin-${i}`, "pinned", pinned?.psi, () => (pinned ? this.curve(pinned.psi) : []));
     if (!pinned) return this.chart.note(`pin-label-${i}`, "pin-label", 0, 0, "");
     const where = this.at(tail(0.5 * pinned.psi), tail(-0.5 * pinned.psi));
     return this.chart.note(`pin-label-${i}`, "pin-label", where[0] - 4, where[1] - 4, pinned.letter, "end");
@@ -91,8 +91,9 @@ export class Roc {
   tangent({ epsilon, delta }, straight) {
     const slope = Math.exp(Math.abs(epsilon));
     const points = [];
-    for (let i = 0; i <= 60; i += 1) {
-      const t = straight ? tail(4 - (8 * i) / 60) : i / 60;
+    const last = straight ? 60 : 1;
+    for (let i = 0; i <= last; i += 1) {
+      const t = straight ? tail(4 - (8 * i) / last) : i;
       const x = t * Math.min(1, (1 - delta) / slope);
       const y = Math.min(delta + slope * x, 1);
       points.push(this.mirrored ? this.at(1 - y, 1 - x) : this.at(x, y));
@@ -100,8 +101,8 @@ export class Roc {
     this.chart.line("tangent", "tangent", points);
   }
 
-  audit(scores, straight) {
-    this.chart.line("audit", "audit", scores ? scores.steps.map(([fpr, tpr]) => this.at(fpr, tpr)) : []);
+  audit(scores) {
+    this.chart.kept("audit", "audit", scores?.id, () => (scores ? scores.steps.map(([fpr, tpr]) => this.at(fpr, tpr)) : []));
   }
 
   mark({ rates, threshold, epsilon, delta, advantage }, straight) {

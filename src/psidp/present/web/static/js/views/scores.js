@@ -67,7 +67,7 @@ export class Scores {
     try {
       if (file.size > 4e6) throw new Error(`the file must have at most 4 MB, got ${(file.size / 1e6).toFixed(1)} MB.`);
       const found = parseScores(await file.text());
-      this.overlay = { ...empiricalRoc(found), name: file.name };
+      this.overlay = { ...empiricalRoc(found), name: file.name, id: performance.now() };
       element("scores-clear").disabled = false;
       this.show(this.overlay);
       this.tell();
