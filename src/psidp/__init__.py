@@ -62,6 +62,8 @@ from psidp.maths.roc import (
     tangent,
     tpr_from_psi,
 )
+from psidp.present import figures, notebook
+from psidp.present.card import Card, card
 from psidp.release import ask, denoise
 from psidp.release.budget import Partitions
 from psidp.release.clipping import ClippedSum, clip_sum
@@ -78,6 +80,7 @@ __all__ = [
     "AuditResult",
     "BudgetClosedError",
     "BudgetExceededError",
+    "Card",
     "ClippedSum",
     "ClockError",
     "Curator",
@@ -118,6 +121,7 @@ __all__ = [
     "binormal_auc",
     "binormal_roc",
     "calibrate",
+    "card",
     "clip_sum",
     "compose",
     "delta_from_psi",
@@ -128,10 +132,12 @@ __all__ = [
     "epsilon_from_rdp",
     "epsilon_via_rdp",
     "failed_roc",
+    "figures",
     "fnr_from_psi",
     "log_delta_from_psi",
     "loss_mean",
     "loss_variance",
+    "notebook",
     "odds_multiplier",
     "positive_predictive_value",
     "psi_from_advantage",

@@ -12,10 +12,13 @@ from psidp.errors import PsidpError
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present import audit, conversions, ledger, notion, release
 from psidp.present.account import account_command, calibrate_run
+from psidp.present.card.command import card
 from psidp.present.comparison import rank
 from psidp.present.demo import demo as demonstrate
 from psidp.present.digits import up
+from psidp.present.figures.command import figures_command
 from psidp.present.tables import console, show_comparison, show_explanation, show_json, show_paper
+from psidp.present.web.command import explore
 from psidp.present.words import sentences, statements
 
 __all__ = ["app", "main"]
@@ -211,6 +214,11 @@ def demo(
 ) -> None:
     """Show in a minute what psidp does and what it means: a clinic's table, a budget, three releases, a refusal."""
     demonstrate(folder)
+
+
+app.command()(card)
+app.command("figures")(figures_command)
+app.command()(explore)
 
 
 def main() -> None:
