@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from fractions import Fraction
-from math import isnan, isqrt, trunc
+from math import ceil, floor, isnan, isqrt, sqrt, trunc
 
 
 def totals(rows, unit, by, aggregate, lattice):
@@ -35,8 +35,10 @@ def clipped(groups, aggregate, lattice):
     square = sum(x * x for vector in groups.values() for x in vector)
     if square <= bound * bound:
         return groups
-    root = isqrt(square - 1) + 1
-    weight = (bound << 31) // root
+    root = ceil(sqrt(float(square))) + 1
+    weight = floor(float(bound << 31) / float(root)) - 1
+    assert root * root >= square
+    assert weight * root <= bound << 31
     return {g: [(1 if x > 0 else -1) * ((abs(x) * weight) >> 31) for x in v] for g, v in groups.items()}
 
 

@@ -79,6 +79,8 @@ def spark():
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
     }
     builder = SparkSession.builder.master("local[1]")
     for name, value in quiet.items():

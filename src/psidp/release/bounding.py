@@ -1,8 +1,8 @@
 """Contribution bounding in the engine: every unit's vector over all groups, clipped to its L2 bound in whole numbers.
 
 Rows become integers; a unit's rows in a group add up to a cell; a unit whose cells have S = sum u^2 above B^2 is shrunk
-to sign(u) ((|u| w) >> 31) with w = floor(B 2^31 / r), r = ceil(sqrt S). Group by, aggregate, join and CASE alone.
-docs/design/curator.md proves that no unit moves the totals by more than B.
+to sign(u) ((|u| w) >> 31) with w = floor(B 2^31 / r) - 1, r = ceil(sqrt S) + 1. Group by, aggregate, join and CASE
+alone. docs/design/curator.md proves that no unit moves the totals by more than B.
 """
 
 from collections.abc import Sequence
@@ -112,8 +112,8 @@ class Totals:
         joined = cells.left_join(heavy, cells[UNIT] == heavy[OWNER])
         added, i = {}, 0
         for j, vector in enumerate(self.coordinates):
-            for _ in vector:
-                added[f"c{i}"] = _shrink(joined[f"c{i}"].cast("int64"), joined[f"w{j}"])
+            for coordinate in vector:
+                added[f"c{i}"] = _shrink(joined[f"c{i}"].cast("int64"), joined[f"w{j}"], coordinate.signed)
                 i += 1
         return joined, added
 
@@ -139,18 +139,12 @@ def _counts_all(coordinate: Coordinate) -> bool:
 
 
 def _weight(square: Any, bound: int) -> Any:
-    """floor(B 2^31 / ceil(sqrt S)), exactly: doubles propose, integers correct."""
-    ibis, top = ibis_library(), bound << SHIFT
-    root = square.cast("float64").sqrt().ceil().cast("int64")
-    root = ibis.cases((root * root < square, root + whole(1)), else_=root)
-    weight = (real(float(top)) / root.cast("float64")).floor().cast("int64")
-    return ibis.cases((weight * root > whole(top), weight - whole(1)), else_=weight)
+    """floor(B 2^31 / r) - 1 with r = ceil(sqrt S) + 1: each one further than a double's rounding could err."""
+    root = square.cast("float64").sqrt().ceil() + real(1.0)
+    return (real(float(bound << SHIFT)) / root).floor().cast("int64") - whole(1)
 
 
-def _shrink(cell: Any, weight: Any) -> Any:
+def _shrink(cell: Any, weight: Any, signed: bool) -> Any:
     """sign(u) ((|u| w) >> 31), or u where the unit is within the bound."""
-    return ibis_library().cases(
-        (weight.isnull(), cell),
-        (cell < whole(0), -((-cell * weight) >> SHIFT)),
-        else_=(cell * weight) >> SHIFT,
-    )
+    negative = [(cell < whole(0), -((-cell * weight) >> SHIFT))] if signed else []
+    return ibis_library().cases((weight.isnull(), cell), *negative, else_=(cell * weight) >> SHIFT)

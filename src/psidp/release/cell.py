@@ -41,6 +41,11 @@ class Coordinate:
         a = self.aggregate
         return self.lattice.part(a.parts) if a.parts > 1 else self.lattice.truncated(1.0)
 
+    @property
+    def signed(self) -> bool:
+        """Whether it can be negative."""
+        return self.power > 0 and (self.aggregate.kind != "sum" or self.aggregate.lower < 0.0)
+
     def row(self, table: Any) -> Any:
         """What is summed over the rows: 1 for a row that counts, an integer for its value."""
         ibis, a = ibis_library(), self.aggregate

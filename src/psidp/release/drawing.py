@@ -84,6 +84,8 @@ def _place(query: Totals, row: tuple[Any, ...], place: dict[Key, int], arrays: l
     width = len(query.groups)
     binned = BIN in query.groups
     key = tuple(plain_key(value) for value in row[: width - binned])
+    if key not in place:
+        return
     group, box, at = place[key], int(row[width - 1]) if binned else 0, width
     for array, vector in zip(arrays, query.coordinates, strict=True):
         for i, coordinate in enumerate(vector):

@@ -253,7 +253,9 @@ def key_filter(table: Any, by: Sequence[str], keys: Sequence[Key]) -> Any:
 
 
 def _among(column: Any, values: Sequence[Any]) -> Any:
-    present = [_literal(value, column.type()) for value in values if value is not None]
+    kind = column.type()
+    plain = kind.is_string() or kind.is_integer() or kind.is_boolean()
+    present = [value if plain else _literal(value, kind) for value in values if value is not None]
     absent = [column.isnull()] if len(present) < len(values) else []
     return _either(([column.isin(present)] if present else []) + absent)
 
@@ -261,9 +263,7 @@ def _among(column: Any, values: Sequence[Any]) -> Any:
 def _literal(value: Any, kind: Any) -> Any:
     """A value in SQL, of its column's own type: dates and decimals through text."""
     ibis = ibis_library()
-    if isinstance(value, datetime.date | Decimal):
-        return ibis.literal(str(value)).cast(kind)
-    return ibis.literal(value, kind)
+    return ibis.literal(str(value)).cast(kind)
 
 
 def _either(conditions: Sequence[Any]) -> Any:

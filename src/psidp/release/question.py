@@ -87,7 +87,8 @@ class Question:
         ]
         together = tuple(part for part in parts if not part[0].edges)
         apart = [(part,) for part in parts if part[0].edges]
-        rows = self.rows.filter(key_filter(self.rows, self.by, keys)) if self.by else self.rows
+        narrowed = self.by and self.unit is not None  # a row that is its own unit takes nothing from others
+        rows = self.rows.filter(key_filter(self.rows, self.by, keys)) if narrowed else self.rows
         return [Totals(rows, self.unit, self.by, group, narrow) for group in ([together] if together else []) + apart]
 
     def largest(self) -> list[float]:
