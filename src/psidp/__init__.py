@@ -1,5 +1,6 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
+from psidp.accounting import DPSGD, Interval, PrivacyCurve, account, calibrate
 from psidp.auditing.black_box import MechanismAudit, audit_mechanism
 from psidp.auditing.independent import audit
 from psidp.auditing.one_run import OneRunResult, audit_one_run
@@ -61,6 +62,8 @@ from psidp.maths.roc import (
     tangent,
     tpr_from_psi,
 )
+from psidp.present import figures, notebook
+from psidp.present.card import Card, card
 from psidp.release import ask, denoise
 from psidp.release.budget import Partitions
 from psidp.release.clipping import ClippedSum, clip_sum
@@ -73,9 +76,11 @@ from psidp.release.result import Release
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPSGD",
     "AuditResult",
     "BudgetClosedError",
     "BudgetExceededError",
+    "Card",
     "ClippedSum",
     "ClockError",
     "Curator",
@@ -83,6 +88,7 @@ __all__ = [
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
+    "Interval",
     "KeyConflictError",
     "Ledger",
     "LedgerBusyError",
@@ -95,6 +101,7 @@ __all__ = [
     "NotALedgerError",
     "OneRunResult",
     "Partitions",
+    "PrivacyCurve",
     "PrivateKeys",
     "PsidpError",
     "Rates",
@@ -102,6 +109,7 @@ __all__ = [
     "TamperedLedgerError",
     "Tangent",
     "UnknownBudgetError",
+    "account",
     "advantage_from_psi",
     "alpha_optimal",
     "ask",
@@ -112,6 +120,8 @@ __all__ = [
     "bayes_error",
     "binormal_auc",
     "binormal_roc",
+    "calibrate",
+    "card",
     "clip_sum",
     "compose",
     "delta_from_psi",
@@ -122,10 +132,12 @@ __all__ = [
     "epsilon_from_rdp",
     "epsilon_via_rdp",
     "failed_roc",
+    "figures",
     "fnr_from_psi",
     "log_delta_from_psi",
     "loss_mean",
     "loss_variance",
+    "notebook",
     "odds_multiplier",
     "positive_predictive_value",
     "psi_from_advantage",

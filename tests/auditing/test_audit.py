@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import psidp
 from psidp import Guarantee, audit
@@ -95,6 +97,12 @@ def test_the_seed_is_kept_and_gives_the_same_numbers_again():
     assert first.to_dict() == again.to_dict()
 
 
+@pytest.mark.parametrize("seed", [-1, 0.5, True, "a"])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(ValueError, match=r"seed .* must be a whole number"):
+        audit(INS, OUTS, seed=seed)
+
+
 def test_the_order_of_the_scores_does_not_matter():
     for method in METHODS:
         assert audit(INS[::-1], np.sort(OUTS), method=method, seed=3).psi == audit(INS, OUTS, method=method, seed=3).psi
@@ -133,6 +141,23 @@ def test_epsilon_through_psi_is_the_psi_mechanisms_own_and_never_above():
     result = audit(INS, OUTS, seed=1)
     truth = psidp.epsilon_from_psi(result.psi, 1e-5)
     assert truth * (1 - 1e-8) < result.epsilon(1e-5, "gaussian") <= truth
+
+
+row = st.lists(st.floats(allow_nan=False, width=16), min_size=1, max_size=30)
+
+
+@settings(max_examples=40, deadline=None)
+@given(row, row, st.sampled_from(METHODS), st.floats(0.01, 0.999))
+def test_any_scores_get_an_answer_that_hangs_together(ins, outs, method, confidence):
+    result = audit(ins, outs, confidence, method, claimed=Guarantee(0.5), seed=1)
+    assert 0.0 <= result.psi <= 12.0
+    assert 0.0 < result.p_value <= 1.0
+    assert result.auc_interval[0] <= result.auc_interval[1]
+    low, high = result.tpr(0.1)
+    assert 0.0 <= low <= high <= 1.0
+    assert result.epsilon(0.01) >= 0.0
+    band = result.roc()
+    assert ((band.lower <= band.tpr) & (band.tpr <= band.upper)).all()
 
 
 def test_psi_is_exported_with_its_result():

@@ -6,6 +6,7 @@ import pytest
 from auditing import mechanisms
 from auditing.attacks import most
 from psidp import Guarantee, audit_mechanism
+from psidp.auditing import runs
 from psidp.auditing.black_box import runs_needed
 from psidp.auditing.runs import outputs
 
@@ -99,7 +100,7 @@ def test_processes_make_the_same_kind_of_runs_and_report_progress():
         mechanisms.exact, [0.0, 5.0], 40, processes=2, progress=lambda done, wanted: seen.append((done, wanted))
     )
     assert [rows.shape for rows in here] == [(40, 1), (40, 1)]
-    assert len(np.unique(np.concatenate(here))) == 80  # no process repeats another's noise
+    assert len(np.unique(np.concatenate(here))) == 80  # no process repeats another's noise; by chance with 1e-5
     assert seen[-1] == (80, 80)
     assert seen == sorted(seen)
 
@@ -130,6 +131,23 @@ def test_outputs_that_cannot_be_scored_are_refused(mechanism, error, sentence):
 def test_nonsense_is_refused_by_name(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         look(mechanisms.exact, **({"runs": 100} | options))
+
+
+def test_unless_told_processes_are_used_only_when_that_pays(monkeypatch):
+    used = []
+    monkeypatch.setattr(runs, "_batches", lambda m, d, n, workers: used.append(workers) or iter(()))
+    monkeypatch.setattr(runs.os, "cpu_count", lambda: 3)
+    for seconds in (1e9, 0.0):
+        monkeypatch.setattr(runs, "WORTH_PROCESSES", seconds)
+        outputs(mechanisms.exact, [0.0], 100)
+        outputs(lambda x: x, [0.0], 100)
+    assert used == [1, 1, 3, 1]
+
+
+def test_a_terminal_shows_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr(runs.sys.stderr, "isatty", lambda: True, raising=False)
+    outputs(mechanisms.exact, [0.0], 20)
+    assert capsys.readouterr().err.endswith(f"[{'#' * 30}] 20/20 runs\n")
 
 
 def test_a_lambda_is_not_sent_to_processes():

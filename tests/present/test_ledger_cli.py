@@ -163,3 +163,22 @@ def test_a_chart_steps_up_over_time_and_ends_at_the_top():
     assert all(line.endswith("█") for line in lines[:-1])
     assert draw([], 20) == []
     assert len(draw([(day, 0.0)], 5, 3)) == 4
+
+
+def test_a_release_from_the_command_line_is_paid_for_and_a_retry_costs_nothing(run, book, capsys, monkeypatch):
+    def release(*words):
+        monkeypatch.setattr(sys, "argv", ["psidp", "release", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        return (stop.value.code or 0, *capsys.readouterr())
+
+    words = ["value", 123.4, "--sensitivity", 1, "--unit", "patient", "--ledger", book, "--budget", "survey"]
+    code, first, err = release(*words, "--sigma", 2, "--purpose", "visits", "--key", "k-1")
+    assert code == 0
+    assert "Paid from budget survey. psi 0.866 is left" in err
+    assert release(*words, "--sigma", 2, "--purpose", "visits", "--key", "k-1")[1] == first
+    assert run("head", book)[1].startswith("3:")
+    assert release(*words, "--sigma", 2)[0] == 2
+    code, out, err = release(*words, "--sigma", 1, "--purpose", "more", "--key", "k-2")
+    assert (code, out, "has psi" in err) == (2, "", True)
+    assert run("head", book)[1].startswith("3:")

@@ -13,7 +13,7 @@ def attempts(url, budget, asks):
     """What became of each ask, in order: accepted, refused or busy."""
     ledger = Ledger(url, patience=120.0)
     outcome = []
-    for psi in asks:
+    for psi in map(float, asks):
         try:
             with ledger.spend(budget, Guarantee(psi), purpose=f"process {os.getpid()}"):
                 outcome.append(("accepted", psi))
@@ -24,7 +24,16 @@ def attempts(url, budget, asks):
     return outcome
 
 
-def race(url, budget, asks_of_each):
+def openings(url, budget, _):
+    """Whether this process opened the budget, in a ledger that was not there."""
+    try:
+        Ledger(url, patience=120.0).open(budget, psi=1.0, by="Ann", purpose="a race")
+        return [("accepted", 1.0)]
+    except ValueError:
+        return [("refused", 1.0)]
+
+
+def race(url, budget, asks_of_each, attempts=attempts):
     """All processes wait for one signal, then spend; their outcomes together."""
     start_reader, start_writer = os.pipe()
     readers = []
@@ -53,6 +62,6 @@ def race(url, budget, asks_of_each):
 if __name__ == "__main__":
     where, name, processes, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
     dice = random.Random(7)
-    several = each == "random"
-    asks = [[dice.uniform(0.01, 0.2) for _ in range(4)] if several else [float(each)] for _ in range(processes)]
-    print(json.dumps(race(where, name, asks)))
+    several, how = each == "random", openings if each == "open" else attempts
+    asks = [[dice.uniform(0.01, 0.2) for _ in range(4)] if several else [each] for _ in range(processes)]
+    print(json.dumps(race(where, name, asks, how)))

@@ -194,6 +194,22 @@ def test_a_gaussian_reading_is_not_accepted_for_a_foreign_mechanism(survey):
     survey.verify()
 
 
+def test_a_training_run_is_one_entry_at_the_price_of_its_curve(survey):
+    run = psidp.DPSGD(noise_multiplier=2.0, sampling_rate=0.01, steps=500)
+    with survey.spend("survey", run, kappa=1e-7, purpose="a model") as entry:
+        pass
+    assert entry.guarantee == psidp.account(run).guarantee(1e-7) == survey.report("survey").spent
+    assert entry.entry.details()["steps"] == 500
+    with pytest.raises(psidp.MismatchError, match="must be spent at its price"):
+        survey.spend("survey", Guarantee(0.01, 1e-7), purpose="cheaper", event=entry.entry.details())
+    with pytest.raises(TypeError, match="kappa"):
+        survey.spend("survey", Guarantee(0.1), kappa=1e-7, purpose="a model")
+    other = psidp.DPSGD(2.0, 0.01, 500, sampling="without-replacement")
+    with pytest.raises(psidp.MismatchError, match="adjacency"), survey.spend("survey", other, kappa=1e-7, purpose="q"):
+        pass
+    survey.verify()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_stored_and_shown_as_they_are(ledger, name):
     ledger.open(name, psi=1.0, unit=name, by=name, purpose=name)

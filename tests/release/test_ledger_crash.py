@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -78,3 +79,22 @@ def test_thirty_two_processes_never_overspend_and_nobody_is_refused_wrongly(ledg
     assert psi == "random" or len(accepted) == 16
     assert sum(Fraction(e.psi) ** 2 for e in ledger.entries()) == sum(accepted)
     ledger.verify()
+
+
+def test_threads_of_one_process_share_a_ledger(survey):
+    def attempt(_):
+        try:
+            with survey.spend("survey", Guarantee(0.25), purpose="a thread"):
+                return True
+        except psidp.BudgetExceededError:
+            return False
+
+    with ThreadPoolExecutor(12) as pool:
+        assert sum(pool.map(attempt, range(24))) == 16
+    survey.verify()
+
+
+def test_of_many_who_open_a_new_ledger_at_once_one_succeeds(url):
+    outcome = script("race.py", url, "race", 8, "open")
+    assert sorted(word for word, _ in outcome) == ["accepted"] + ["refused"] * 7
+    assert Ledger(url).verify().id == 1

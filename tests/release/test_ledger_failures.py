@@ -297,3 +297,21 @@ def test_a_failure_to_note_a_failure_does_not_hide_the_error(survey, monkeypatch
 def test_patience_ends(sqlite_url, patience):
     with pytest.raises(ValueError, match="patience"):
         Ledger(sqlite_url, patience=patience)
+
+
+def test_a_role_that_may_read_and_insert_is_enough_to_spend(server):
+    url = server.place("roles")
+    Ledger(url).open("survey", psi=1.0, by="Ann", purpose="a test")
+    server.execute("CREATE ROLE spender LOGIN")
+    server.execute("GRANT USAGE ON SCHEMA roles TO spender")
+    server.execute("GRANT SELECT, INSERT ON roles.psidp_entries TO spender")
+    server.execute("GRANT SELECT ON roles.psidp_ledger TO spender")
+    ledger = Ledger(url.replace("psidp:not-a-secret-42@", "spender@"))
+    with ledger.spend("survey", G, purpose="a test"):
+        pass
+    with pytest.raises(psidp.LedgerUnavailableError, match="no access"):
+        ledger._store.write(lambda c: c.exec_driver_sql("DELETE FROM psidp_entries"))
+    server.execute("REVOKE INSERT ON roles.psidp_entries FROM spender")
+    refused(ledger, psidp.LedgerUnavailableError, "no access")
+    assert ledger.verify().id == 2
+    ledger.dispose()

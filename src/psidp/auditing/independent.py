@@ -11,7 +11,7 @@ from psidp.auditing.ladder import Ladder
 from psidp.auditing.pairs import pair_p_value, pair_psi, pair_wins
 from psidp.auditing.ranks import Ranks
 from psidp.auditing.result import AuditResult
-from psidp.auditing.scores import CONFIDENCE, Scores
+from psidp.auditing.scores import CONFIDENCE, Scores, checked_seed
 from psidp.guarantee import Guarantee
 from psidp.maths.normal import quantile
 
@@ -39,7 +39,7 @@ def audit(
     Guarantees:
         Whatever the mechanism and the attack, the bound exceeds the mechanism's psi with probability 1 - confidence at
         most, at every number of scores; likewise a true claim gets a p-value of p or less with probability p at most.
-        docs/design/audit.md proves it, tests/auditing/test_validity.py and `./dev bench audit` measure it.
+        docs/design/audit.md proves it, tests/auditing/test_validity.py and `./dev bench audit_validity` measure it.
 
     Args:
         in_scores: scores of independent runs with the person, a high score saying "in"; infinite ones are fine.
@@ -68,7 +68,7 @@ def audit(
     alpha = 1.0 - CONFIDENCE.number(confidence)
     _refuse(method, threshold, scores_from, claimed)
     scores = Scores.of(in_scores, out_scores)
-    seed = secrets.randbits(53) if seed is None else int(seed)
+    seed = secrets.randbits(53) if seed is None else checked_seed(seed)
     kappa = 0.0 if claimed is None else claimed.kappa
     used = _used(method, scores, kappa, alpha)
     tests = [_TESTS[name](scores, alpha / len(used), kappa, claimed, seed, threshold) for name in used]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psidp.symbols import Symbol
 
-__all__ = ["CONFIDENCE", "Scores", "checked"]
+__all__ = ["CONFIDENCE", "Scores", "checked", "checked_seed"]
 
 CONFIDENCE = Symbol("confidence", "1 - α", "chance that the bound holds", "(0,1)", "0.9 to 0.999")
 BLOCK = 1 << 20
@@ -107,10 +107,17 @@ def checked(name: str, values: Any) -> Array:
         raise ValueError(f"{name} (scores of the attack) must be one row of numbers, got shape {raw.shape}.")
     if not raw.size > 0:
         raise ValueError(f"{name} (scores of the attack) must have at least one score, got none.")
-    scores = raw.astype(np.float64)
+    scores = raw.astype(np.float64, copy=False)
     missing = np.isnan(scores)
     if missing.any():
         raise ValueError(
             f"{name} (scores of the attack) must not hold NaN, got NaN at index {int(np.argmax(missing))}."
         )
     return scores
+
+
+def checked_seed(seed: object) -> int:
+    """A seed for the audit's own dice."""
+    if isinstance(seed, bool) or not (isinstance(seed, int | np.integer) and seed >= 0):
+        raise ValueError(f"seed (of the audit's own dice) must be a whole number of at least 0, got seed={seed}.")
+    return int(seed)

@@ -6,15 +6,18 @@ The ledger stores what happened, any theory may price it later. Kinds are only e
     {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}        a Gaussian mechanism
     {"kind": "claim", "mechanism": "laplace", "epsilon": 1.0}     what another mechanism claims: epsilon; epsilon and
                                                                   delta; zcdp and kappa; alpha, rho and kappa
+    {"kind": "dpsgd", "noise_multiplier": 1.0, "sampling_rate": 0.01, "steps": 1000, "sampling": "poisson",
+     "kappa": 1e-10}                                              a DP-SGD run, at the price of its certified curve
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from psidp.accounting import DPSGD, account
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
 
-__all__ = ["checked", "price"]
+__all__ = ["agrees", "checked", "price", "priced_run"]
 
 Terms = dict[str, Any]
 
@@ -46,7 +49,18 @@ def _claim(values: Mapping[str, Any], terms: Terms) -> Guarantee:
     return road(notion, terms)
 
 
-PRICES: dict[str, Callable[[Mapping[str, Any], Terms], Guarantee]] = {"gaussian": _gaussian, "claim": _claim}
+def _dpsgd(values: Mapping[str, Any], terms: Terms) -> Guarantee:
+    """What a whole run costs, its parameters fixed beforehand."""
+    names = ("noise_multiplier", "sampling_rate", "steps", "sampling")
+    run = DPSGD(**{name: values[name] for name in names}, **terms)
+    return account(run).guarantee(values["kappa"])
+
+
+PRICES: dict[str, Callable[[Mapping[str, Any], Terms], Guarantee]] = {
+    "gaussian": _gaussian,
+    "claim": _claim,
+    "dpsgd": _dpsgd,
+}
 
 
 def price(event: Mapping[str, Any], **terms: Any) -> Guarantee | None:
@@ -67,6 +81,28 @@ def price(event: Mapping[str, Any], **terms: Any) -> Guarantee | None:
         return PRICES[kind](event, terms)
     except KeyError as missing:
         raise ValueError(f"an event of kind {kind} must say its {missing.args[0]}.") from None
+
+
+def priced_run(run: DPSGD, kappa: float) -> tuple[Guarantee, dict[str, Any]]:
+    """What a run costs at a kappa, and the event that says what it was."""
+    event = {"kind": "dpsgd", "noise_multiplier": run.noise_multiplier, "sampling_rate": run.sampling_rate}
+    event |= {"steps": run.steps, "sampling": run.sampling, "kappa": kappa}
+    return account(run).guarantee(kappa), event
+
+
+def agrees(event: Mapping[str, Any], guarantee: Guarantee) -> bool:
+    """Whether a guarantee is an event's price: a Gaussian mechanism's to the last bit, a claim's to a relative 1e-9.
+
+    A claim is priced by a numerical search, whose last digits may differ from one machine to another. A run has to be
+    paid for in full, to a relative 1e-6; an accountant that has since become sharper makes no entry wrong.
+    """
+    worth = price(event, adjacency=guarantee.adjacency, unit=guarantee.unit)
+    if worth is None or worth == guarantee:
+        return True
+    if event["kind"] == "dpsgd":
+        return worth.psi * (1.0 - 1e-6) <= guarantee.psi and worth.kappa == guarantee.kappa
+    close = abs(worth.psi - guarantee.psi) <= 1e-9 * worth.psi
+    return event["kind"] != "gaussian" and close and worth.kappa == guarantee.kappa
 
 
 def checked(event: Mapping[str, Any] | None, guarantee: Guarantee) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection, select
 
-from psidp.errors import NotALedgerError, TamperedLedgerError
+from psidp.accounting import DPSGD
+from psidp.errors import NotALedgerError
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
 from psidp.release import schema, transcript
@@ -15,7 +16,7 @@ from psidp.release.address import Address
 from psidp.release.budget import Budget, Partitions, Renewal, check_text, period_of
 from psidp.release.chain import Chain, Clock
 from psidp.release.entry import ENTRIES, Entry, genesis
-from psidp.release.event import checked
+from psidp.release.event import checked, priced_run
 from psidp.release.loss import shares
 from psidp.release.report import Report, history_of, report_of, standing_of
 from psidp.release.spend import Spend, request_digest
@@ -126,9 +127,10 @@ class Ledger:
     def spend(
         self,
         budget: str,
-        guarantee: Guarantee,
+        guarantee: Guarantee | DPSGD,
         *,
         purpose: str,
+        kappa: float = 0.0,
         event: Mapping[str, Any] | None = None,
         partition: str = "",
         key: str = "",
@@ -138,8 +140,9 @@ class Ledger:
 
         Args:
             budget: its name.
-            guarantee: what the release costs.
+            guarantee: what the release costs; or a DP-SGD run, which is charged whole.
             purpose: why, in words.
+            kappa: for a run, the probability of outright failure to account it at.
             event: what is released, such as {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}; the guarantee has
                 to be its price, and verify recomputes it.
             partition: the part of the data that is read, in a budget opened in partitions.
@@ -152,6 +155,10 @@ class Ledger:
         check_text("purpose", purpose)
         if key:
             check_text("key", key)
+        if isinstance(guarantee, DPSGD):
+            guarantee, event = priced_run(guarantee, kappa)
+        elif kappa:
+            raise TypeError("kappa must be given with a DP-SGD run; a guarantee has its own.")
         event = checked(event, guarantee)
         return Spend(
             store=self._begun(),
@@ -217,13 +224,7 @@ class Ledger:
         kept = Head.parse(head) if isinstance(head, str) else head
         self._begun().check_file()
         walk = Walk(self._read(lambda chain: genesis(schema.identity_of(chain.connection))))
-        met = [kept is None or kept == walk.head]
-        walk.over(self.entries(), lambda entry: met.append(kept is not None and kept == Head(entry.id, entry.hash)))
-        if not any(met) and kept is not None:
-            cut = kept.id > walk.id
-            why = f"it ends at entry {walk.id}" if cut else f"entry {kept.id} has another hash"
-            raise TamperedLedgerError(f"the ledger does not contain the head that was kept, {kept}: {why}.", kept.id)
-        return walk.head
+        return walk.over(self.entries(), kept)
 
     def export(self) -> Iterator[str]:
         """The ledger as lines of JSON, for `Ledger.restore` and for anybody who wants to verify it."""

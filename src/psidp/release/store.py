@@ -49,7 +49,8 @@ class Store:
     def engine(self) -> Engine:
         """This process's engine: connections are never carried through a fork."""
         if self._engine is None or self._process != os.getpid():
-            _ABANDONED.append(self._engine)
+            if self._engine is not None:
+                _ABANDONED.append(self._engine)
             self._engine = self._made()
             self._process = os.getpid()
             weakref.finalize(self, _close, self._engine, self._process)
@@ -157,7 +158,7 @@ class Store:
         )
 
 
-_ABANDONED: list[Engine | None] = []
+_ABANDONED: list[Engine] = []
 """Engines of a parent process: a child must not even close them."""
 
 
@@ -181,6 +182,7 @@ def _durable_file(connection: Any, _: Any) -> None:
     cursor.execute("PRAGMA busy_timeout = 5000")
     mode = cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's cache
     cursor.execute("PRAGMA trusted_schema = OFF")
     cursor.execute("PRAGMA busy_timeout = 0")
     cursor.close()

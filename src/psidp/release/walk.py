@@ -1,6 +1,6 @@
 """Walk: from the first entry to the last, recomputing every hash, price and total; it stops at the first bad one."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +9,7 @@ from psidp.guarantee import Guarantee
 from psidp.release.budget import Budget
 from psidp.release.chain import moment
 from psidp.release.entry import Entry, canonical
-from psidp.release.event import price
+from psidp.release.event import agrees
 from psidp.release.loss import ZERO, Loss
 from psidp.release.standing import Standing
 from psidp.release.step import step
@@ -54,11 +54,15 @@ class Walk:
     partitions: dict[tuple[str, str], Standing] = field(default_factory=dict)
     promised: dict[str, list[str]] = field(default_factory=dict)
 
-    def over(self, entries: Iterable[Entry], seen: Callable[[Entry], None] = lambda _: None) -> Head:
-        """The head after all entries, or the refusal that names the first bad one."""
+    def over(self, entries: Iterable[Entry], kept: Head | None = None) -> Head:
+        """The head after all entries, or the refusal that names the first bad one or misses a head that was kept."""
+        met = kept is None or kept == self.head
         for entry in entries:
             self.take(entry)
-            seen(entry)
+            met = met or self.head == kept
+        if not met and kept is not None:
+            why = f"it ends at entry {self.id}" if kept.id > self.id else f"entry {kept.id} has another hash"
+            raise TamperedLedgerError(f"the ledger does not contain the head that was kept, {kept}: {why}.", kept.id)
         return self.head
 
     @property
@@ -91,8 +95,9 @@ class Walk:
         budget = self.budgets[entry.budget]
         guarantee = Guarantee(entry.psi, entry.kappa, budget.adjacency, budget.unit)
         budget.check_spend(guarantee, entry.partition)
-        worth = price(entry.details(), adjacency=budget.adjacency, unit=budget.unit)
-        self._check(worth in (None, guarantee), f"its price is psi={entry.psi}, its event is worth {worth}", entry.id)
+        self._check(
+            agrees(entry.details(), guarantee), f"its price is psi={entry.psi}, its event's is another", entry.id
+        )
 
     def _take_standing(self, entry: Entry) -> None:
         """The running totals, taken again from the ones before."""
