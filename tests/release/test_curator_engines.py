@@ -146,3 +146,19 @@ def test_an_engine_that_dies_costs_nothing_and_names_nothing(server, tmp_path):
     assert "Bob" not in str(refusal.value)
     assert [entry.state for entry in ledger.entries()] == ["opened"]
     ledger.dispose()
+
+
+def test_a_table_is_found_by_the_engines_address(server, spark):
+    url = server.place("addressed")
+    connection = ibis.connect(url)
+    with connection.con.cursor() as cursor:
+        cursor.execute("CREATE TABLE visits AS SELECT n AS who FROM generate_series(1, 100) n")
+    connection.con.commit()
+    connection.disconnect()
+    spark._session.range(1, 101).withColumnRenamed("id", "who").createOrReplaceTempView("visits")
+    for engine in (url, "spark://local"):
+        curator = Curator("visits", "who", engine=engine)
+        assert curator.release(ask.count(), psi=1e9).value("count") == pytest.approx(100.0, abs=1e-3)
+        curator.dispose()
+        with pytest.raises(ValueError, match="one the engine has, got 'nothing'"):
+            Curator("nothing", "who", engine=engine)

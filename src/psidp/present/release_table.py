@@ -87,9 +87,12 @@ def release_table(
         "psi": psi, "by": by, "keys": _keys(curator, by, keys, private_keys), "where": where, "level": level,
         "contribution": _contribution(contribution),
     }  # fmt: skip
-    if plan:
-        return _show_plan(curator.plan(*asks, **question), as_json)
-    answer = _with_progress(curator, lambda: curator.release(*asks, **question, purpose=purpose, key=key))
+    try:
+        if plan:
+            return _show_plan(curator.plan(*asks, **question), as_json)
+        answer = _with_progress(curator, lambda: curator.release(*asks, **question, purpose=purpose, key=key))
+    finally:
+        curator.dispose()
     return _show(answer, output, as_json)
 
 

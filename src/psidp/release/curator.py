@@ -66,10 +66,16 @@ class Curator:
         self.adjacency: Adjacency = check_adjacency(adjacency or (terms.adjacency if terms else "add-remove"))
         self.protects: str = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
         self._engine = Engine(self.table)
+        self._opened = self.table is not table
 
     def __repr__(self) -> str:
         kept = f", budget={self.budget!r}" if self.budget else ""
         return f"Curator({self._engine.name} table, unit={self.unit!r}{kept})"
+
+    def dispose(self) -> None:
+        """Close the connection that was opened for a file, a frame or an address; one of your own stays open."""
+        if self._opened:
+            self._engine.dispose()
 
     def progress(self) -> float | None:
         """Percent of the running query that is done, where the engine says so; for another thread to ask."""

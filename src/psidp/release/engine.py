@@ -29,6 +29,10 @@ class Engine:
         """Whether a sum of 64-bit integers may overflow, as on Spark; elsewhere sums are wider than their terms."""
         return self.name == "pyspark"
 
+    def dispose(self) -> None:
+        """Close the connection; a Spark session goes on."""
+        _closed(self.backend)
+
     def progress(self) -> float | None:
         """Percent of the running query that is done, where the engine says so."""
         if self.name != "duckdb":
@@ -130,7 +134,15 @@ def _named(connection: Any, name: str) -> Any:
     try:
         return connection.table(name)
     except Exception:
+        _closed(connection)
         raise ValueError(f"the table must be one the engine has, got {name!r}.") from None
+
+
+def _closed(connection: Any) -> None:
+    """End a connection of ours; a Spark session may be somebody else's and goes on."""
+    if connection.name != "pyspark":
+        with suppress(Exception):
+            connection.disconnect()
 
 
 def _frame(ibis: Any, source: Any) -> Any:
