@@ -2,9 +2,9 @@
 
 import json
 import sys
+from importlib.metadata import version
 from time import perf_counter
 
-import opendp
 import opendp.prelude as dp
 import polars as pl
 
@@ -32,7 +32,7 @@ def main(path: str) -> None:
     )
     answer = query.release().collect()
     seconds = perf_counter() - start
-    print(json.dumps({"seconds": seconds, "groups": answer.height, "version": opendp.__version__}))
+    print(json.dumps({"seconds": seconds, "groups": answer.height, "version": version("opendp")}))
 
 
 if __name__ == "__main__":
