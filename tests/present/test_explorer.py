@@ -229,6 +229,37 @@ def test_a_csv_of_scores_is_drawn_over_the_promise(tab, tmp_path):
     assert page.locator("#roc path.audit[d^=M]").count() == 0
 
 
+def test_the_library_audits_what_is_dropped_and_says_when_the_promise_is_broken(tab, served):
+    page = tab(f"{served}#psi=3")
+    upload(page, "attack.csv", scores_csv(1.5, n=2000))
+    expect(page.locator("#scores-note")).to_contain_text("no contradiction to the promise")
+    proved = float(re.search(r"psi is at least ([\d.]+\d)", page.inner_text("#scores-note"))[1])
+    assert 1.0 < proved < 1.6
+    page.fill("#psi", "0.5")
+    expect(page.locator("#scores-note")).to_contain_text("The promise is broken")
+    expect(page.locator("#scores-note")).to_have_class(re.compile("bad"))
+
+
+def test_a_training_run_is_accounted_by_the_library(tab, served):
+    page = tab(served)
+    page.fill("#steps", "500")
+    page.click("#account")
+    expect(page.locator("#training-note")).to_contain_text("both proved", timeout=60_000)
+    curve = psidp.account(psidp.DPSGD(1.0, 0.01, 500))
+    assert up(curve.epsilon(1e-5).upper) in page.inner_text("#training-note")
+    page.click("#training-use")
+    settle(page)
+    assert number(page, "psi") == pytest.approx(curve.guarantee(1e-10).psi, rel=1e-5)
+    expect(page).to_have_url(re.compile("steps=500"))
+
+
+def test_a_refused_training_run_says_the_librarys_sentence(tab, served):
+    page = tab(served, expect_refusals=True)
+    page.fill("#sampling_rate", "2")
+    page.click("#account")
+    expect(page.locator("#training-note")).to_contain_text("must be in [0, 1], got sampling_rate=2", timeout=60_000)
+
+
 def upload(page, name, text):
     page.set_input_files("#scores", {"name": name, "mimeType": "text/csv", "buffer": text.encode()})
 
