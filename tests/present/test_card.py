@@ -119,6 +119,20 @@ def test_the_card_says_what_the_library_says():
     assert derived["reconstruction"]["bound"] == psidp.reconstruction_bound(g.psi, 0.05)
 
 
+def test_a_run_becomes_a_card_with_its_regret(run):
+    curve = psidp.account(psidp.DPSGD(1.0, 0.01, 1000))
+    made = card(curve, kappa=1e-8, date="2026-01-31")
+    assert made.guarantee == curve.guarantee(1e-8)
+    assert made.regret == curve.regret(1e-8).upper
+    flags = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000 --kappa 1e-8 --date 2026-01-31 --format json"
+    code, out, _ = run("card", *flags.split())
+    assert code == 0
+    told = Card.from_json(out)
+    assert (told.guarantee, told.regret) == (made.guarantee, made.regret)
+    assert (told.mechanism.name, told.mechanism.sampling, told.mechanism.steps) == ("DP-SGD", "Poisson", 1000)
+    assert "regret of psi | at most" in to_markdown(told)
+
+
 class Strict(HTMLParser):
     def __init__(self):
         super().__init__()

@@ -176,10 +176,10 @@ def test_pins_are_compared_by_their_divergences_and_drawn(tab, served):
     assert page.locator("#pin").is_disabled()
     cells = page.locator("#divergences tbody tr").nth(1).locator("td").all_inner_texts()
     assert cells[2] == up(psidp.divergence(1.0, 1.5), 3)
-    assert page.locator("#roc path.pinned[d^=M]").count() == 4
+    expect(page.locator("#roc path.pinned[d^=M]")).to_have_count(4)
     page.click("#pins li:first-child button")
     settle(page)
-    assert page.locator("#pins li").count() == 3
+    expect(page.locator("#pins li")).to_have_count(3)
 
 
 def test_the_people_add_up_and_follow_the_prior(tab, served):
@@ -223,10 +223,41 @@ def test_a_csv_of_scores_is_drawn_over_the_promise(tab, tmp_path):
     expect(page.locator("#scores-note")).to_contain_text("AUC")
     auc = float(re.search(r"AUC (0\.\d+)", page.inner_text("#scores-note"))[1])
     assert auc == pytest.approx(psidp.auc_from_psi(1.0), abs=0.06)
-    assert page.locator("#roc path.audit[d^=M]").count() == 1
+    expect(page.locator("#roc path.audit[d^=M]")).to_have_count(1)
     page.click("#scores-clear")
     settle(page)
-    assert page.locator("#roc path.audit[d^=M]").count() == 0
+    expect(page.locator("#roc path.audit[d^=M]")).to_have_count(0)
+
+
+def test_the_library_audits_what_is_dropped_and_says_when_the_promise_is_broken(tab, served):
+    page = tab(f"{served}#psi=3")
+    upload(page, "attack.csv", scores_csv(1.5, n=2000))
+    expect(page.locator("#scores-note")).to_contain_text("no contradiction to the promise")
+    proved = float(re.search(r"psi is at least ([\d.]+\d)", page.inner_text("#scores-note"))[1])
+    assert 1.0 < proved < 1.6
+    page.fill("#psi", "0.5")
+    expect(page.locator("#scores-note")).to_contain_text("The promise is broken")
+    expect(page.locator("#scores-note")).to_have_class(re.compile("bad"))
+
+
+def test_a_training_run_is_accounted_by_the_library(tab, served):
+    page = tab(served)
+    page.fill("#steps", "500")
+    page.click("#account")
+    expect(page.locator("#training-note")).to_contain_text("both proved", timeout=60_000)
+    curve = psidp.account(psidp.DPSGD(1.0, 0.01, 500))
+    assert up(curve.epsilon(1e-5).upper) in page.inner_text("#training-note")
+    page.click("#training-use")
+    settle(page)
+    assert number(page, "psi") == pytest.approx(curve.guarantee(1e-10).psi, rel=1e-5)
+    expect(page).to_have_url(re.compile("steps=500"))
+
+
+def test_a_refused_training_run_says_the_librarys_sentence(tab, served):
+    page = tab(served, expect_refusals=True)
+    page.fill("#sampling_rate", "2")
+    page.click("#account")
+    expect(page.locator("#training-note")).to_contain_text("must be in [0, 1], got sampling_rate=2", timeout=60_000)
 
 
 def upload(page, name, text):
@@ -239,7 +270,7 @@ def test_a_bad_csv_is_refused_and_named_without_becoming_markup(tab, served):
     upload(page, name, "score,member\n1,2\n")
     expect(page.locator("#scores-note")).to_contain_text("row 2")
     assert name in page.inner_text("#scores-note")
-    assert page.locator("#scores-note img").count() == 0
+    expect(page.locator("#scores-note img")).to_have_count(0)
 
 
 def test_the_saved_file_works_from_disk_without_any_network(tab, tmp_path):
@@ -259,7 +290,7 @@ def test_names_never_become_markup(tab, served):
     page = tab(f"{served}#unit={evil}&pin=0.5:{evil}")
     assert evil in page.inner_text("#words")
     assert evil in page.inner_text("#pins")
-    assert page.locator("main img").count() == 0
+    expect(page.locator("main img")).to_have_count(0)
 
 
 def test_pictures_can_be_taken_away(tab, served, tmp_path):

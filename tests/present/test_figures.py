@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 import psidp
 from psidp.errors import MissingExtraError
-from psidp.present import figures, palette
+from psidp.present import cli, figures, palette
 from psidp.present.figures.files import to_html
 from psidp.present.figures.paper import PAPER
 from psidp.present.paper import experiment
@@ -156,6 +156,49 @@ def test_intervals_are_drawn_as_bands(figure):
     assert np.all(lower <= upper)
     assert np.any(lower < upper)
     assert '"type": "area"' not in json.dumps(figure(psidp.Guarantee(1.0)).to_dict())
+
+
+def test_an_accounted_run_is_drawn_between_its_proved_sides_and_draws_itself():
+    curve = psidp.account(psidp.DPSGD(1.0, 0.02, 500))
+    chart = figures.roc({"run": curve})
+    (x, upper), (_, lower) = series(chart, "run"), series(chart, "run", "lower")
+    some = slice(3, -3, 6)
+    assert upper[some] == pytest.approx(curve.roc(x[some]).upper, rel=1e-9)
+    assert np.all(lower <= upper)
+    x, upper = series(figures.profile({"run": curve}), "run")
+    assert upper[:40] == pytest.approx(curve.delta(x[:40]).upper, rel=1e-9)
+    assert curve._repr_mimebundle_()["image/svg+xml"].startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["roc"], "one to four mechanisms, got 0"),
+        (["pie", "psi=1"], "the figure must be paper, conversions or one of"),
+        (["loss", "psi=1", "psi=2"], "exactly one Gaussian mechanism, got psi=1, psi=2"),
+        (["roc", "noise_multiplier=1,steps=3"], "a run must read"),
+        (["roc", "psi=-1"], "psi (sensitivity index Delta/sigma) must be in [0, inf)"),
+    ],
+)
+def test_psidp_figures_refuses_in_a_sentence(monkeypatch, capsys, tmp_path, words, sentence):
+    monkeypatch.setattr(sys, "argv", ["psidp", "figures", *words, "-o", str(tmp_path)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_psidp_figures_writes_a_file_or_a_directory(monkeypatch, capsys, tmp_path):
+    for words, made in {
+        ("profile", "psi=1", "noise_multiplier=1,sampling_rate=0.01,steps=100", "-o", "two.svg"): ["two.svg"],
+        ("conversions", "-o", "many", "--format", "json"): ["many/conversions.json"],
+    }.items():
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["psidp", "figures", *words])
+        with pytest.raises(SystemExit):
+            cli.main()
+        assert capsys.readouterr().out.split() == made
+        assert all((tmp_path / name).stat().st_size > 1000 for name in made)
 
 
 def test_densities_and_loss_say_their_numbers():

@@ -19,11 +19,15 @@ from psidp.present.web.app import create_app
 from psidp.present.web.guard import LARGEST_BODY, POLICY
 
 HOST = "http://127.0.0.1:8347"
+APP = create_app(longest=1.5)
+"""One application for all, and with it one worker."""
+RUN = {"noise_multiplier": 1.0, "sampling_rate": 0.01, "steps": 1000}
 
 
 def send(method, path, token=None, base=HOST, **request):
     async def once():
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(token)), base_url=base) as client:
+        app = APP if token is None else create_app(token)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=base) as client:
             return await client.request(method, path, **request)
 
     return asyncio.run(once())
@@ -60,6 +64,47 @@ def test_a_card_comes_in_each_format():
     assert post("card", {"psi": 1, "sensitivity": 3, "format": "md"}).json()["text"].startswith("# Privacy card")
 
 
+def test_account_answers_what_python_answers():
+    answer = post("account", {"runs": [RUN, RUN], "delta": 1e-6, "unit": "patient"})
+    curve = psidp.account([psidp.DPSGD(1.0, 0.01, 1000, unit="patient")] * 2)
+    epsilon = curve.epsilon(1e-6)
+    got = answer.json()
+    assert (got["epsilon"]["lower"], got["epsilon"]["upper"]) == (epsilon.lower, epsilon.upper)
+    assert got["guarantee"] == curve.guarantee(1e-10).to_dict()
+    assert got["regret"]["upper"] == curve.regret(1e-10).upper
+
+
+def test_calibrate_answers_noise_for_a_run():
+    asked = {"sampling_rate": 0.01, "steps": 1000, "epsilon": 2, "delta": 1e-5}
+    want = psidp.calibrate(sampling_rate=0.01, steps=1000, epsilon=2.0, delta=1e-5)
+    assert post("calibrate", asked).json()["noise_multiplier"] == want
+
+
+def test_an_account_without_end_is_given_up_and_the_next_one_is_answered():
+    hopeless = RUN | {"noise_multiplier": 0.01, "sampling_rate": 0.5}
+    assert "takes more than 1.5 seconds here" in refused(post("account", {"runs": [hopeless]}))
+    assert post("account", {"runs": [RUN]}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("question", "asked", "words"),
+    [
+        ("account", {"runs": [RUN | {"sampling_rate": 2}]}, "sampling_rate (chance of a record to be in a batch)"),
+        ("account", {"runs": [RUN | {"steps": 1.5}]}, "steps (number of noisy steps) must be a whole number"),
+        ("account", {"runs": [RUN | {"sampling": "shuffle"}]}, "A shuffled loader is neither"),
+        ("account", {"runs": []}, "runs"),
+        ("account", {"runs": [RUN] * 21}, "runs"),
+        ("account", {"runs": [RUN], "kappa": 0}, "kappa (probability of outright failure)"),
+        ("calibrate", {"psi": 1}, "calibrate needs sensitivity for a query"),
+        ("calibrate", {"psi": 1, "sensitivity": 1, "kappa": 0.1}, "belongs to a run"),
+        ("calibrate", {"steps": 10, "psi": 1}, "a run has both sampling_rate and steps"),
+        ("calibrate", {"steps": 10, "sampling_rate": 0.1, "auc": 0.7}, "got auc"),
+    ],
+)
+def test_runs_are_refused_by_sentence(question, asked, words):
+    assert words in refused(post(question, asked))
+
+
 def test_audit_answers_what_python_answers():
     rng = np.random.default_rng(4)
     inside, outside = rng.normal(1, 1, 500), rng.normal(0, 1, 500)
@@ -82,7 +127,7 @@ def test_infinity_is_a_string():
     assert values["derived"]["epsilon_at_delta"][0]["epsilon"] == "inf"
 
 
-@pytest.mark.parametrize("path", ["explain", "calibrate", "card", "audit"])
+@pytest.mark.parametrize("path", ["explain", "calibrate", "card", "account", "audit"])
 @pytest.mark.parametrize(
     "body",
     [
@@ -200,7 +245,7 @@ def test_explore_saves_one_file(tmp_path, monkeypatch, capsys):
     assert 'src="' not in text
 
 
-schema = schemathesis.openapi.from_asgi("/api/openapi.json", create_app(), headers={"host": "127.0.0.1"})
+schema = schemathesis.openapi.from_asgi("/api/openapi.json", APP, headers={"host": "127.0.0.1"})
 
 
 @schema.parametrize()

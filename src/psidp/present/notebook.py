@@ -3,6 +3,7 @@
 from html import escape
 from typing import Any
 
+from psidp.accounting import PrivacyCurve
 from psidp.auditing.result import AuditResult
 from psidp.errors import MissingExtraError
 from psidp.guarantee import Guarantee
@@ -37,4 +38,4 @@ def _teach(*kinds: Any) -> None:
         kind._repr_mimebundle_ = bundle
 
 
-_teach(Guarantee, AuditResult)
+_teach(Guarantee, PrivacyCurve, AuditResult)

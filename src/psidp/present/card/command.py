@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from psidp.accounting import DPSGD, account
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present import notion
 from psidp.present.card.formats import written
-from psidp.present.card.record import Audited, Card, Mechanism, Scope
+from psidp.present.card.record import KAPPA, Audited, Card, Mechanism, Scope
 from psidp.present.card.record import card as make
 
 __all__ = ["card"]
@@ -53,9 +54,15 @@ def card(
     """Write the privacy card of a release: HTML on one page, Markdown or JSON.
 
     Example: psidp card --sensitivity 1 --sigma 2 --unit patient --title "Mean age" -o card.html
+    Example: psidp card --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 -o run.html
     """
     given = {"psi": psi, "epsilon": epsilon, "delta": delta, "auc": auc, "advantage": advantage, "zcdp": zcdp}
     named = {name: value for name, value in given.items() if value is not None}
+    if not named and noise_multiplier is not None and sampling_rate is not None and steps is not None:
+        kappa = kappa or KAPPA
+        curve = account(DPSGD(noise_multiplier, sampling_rate, steps, unit=unit))
+        named, regret = {"psi": curve.guarantee(kappa).psi}, float(curve.regret(kappa).upper)
+        mechanism, sampling = "DP-SGD", sampling or "Poisson"
     if not named:
         named = {name: v for name, v in (("sensitivity", sensitivity), ("sigma", sigma)) if v is not None}
     whole = Guarantee.gaussian(adjacency=check_adjacency(adjacency), unit=unit, **named)

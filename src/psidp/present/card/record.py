@@ -6,6 +6,7 @@ from datetime import date as calendar_date
 from importlib.metadata import version
 from typing import Any, Self
 
+from psidp.accounting import PrivacyCurve
 from psidp.guarantee import Guarantee
 from psidp.maths.normal import UNIT
 from psidp.present.card.reproduce import command_of
@@ -17,6 +18,8 @@ from psidp.symbols import symbol
 __all__ = ["Audited", "Card", "Mechanism", "Scope", "card"]
 
 FORM = "psidp.card/1"
+KAPPA = 1e-10
+"""Failure probability with which a curve becomes one psi, unless told."""
 FPRS = (0.01, 0.001)
 ADVERSARY = (
     "Knows everything but whether this one is in the data: all other records, the query and the noise's distribution."
@@ -160,8 +163,10 @@ class Card:
         return made
 
 
-def card(guarantee: Guarantee, *, date: str | None = None, **said: Any) -> Card:
-    """The card of a guarantee; `date` is today unless given, every other keyword is a field of Card.
+def card(promise: Guarantee | PrivacyCurve, *, kappa: float = KAPPA, date: str | None = None, **said: Any) -> Card:
+    """The card of a guarantee, or of an accounted curve: then of the smallest psi that, with kappa, covers it.
+
+    `date` is today unless given; every other keyword is a field of Card.
 
     Examples:
         >>> made = card(Guarantee(1.0), title="Mean age", date="2026-01-31")
@@ -170,5 +175,8 @@ def card(guarantee: Guarantee, *, date: str | None = None, **said: Any) -> Card:
         >>> Card.from_json(made.to_json()) == made
         True
     """
+    if isinstance(promise, PrivacyCurve):
+        said = {"regret": float(promise.regret(kappa).upper)} | said
+        promise = promise.guarantee(kappa)
     day = calendar_date.today().isoformat() if date is None else date
-    return Card(guarantee, date=day, software=f"psidp {version('psidp')}", **said)
+    return Card(promise, date=day, software=f"psidp {version('psidp')}", **said)

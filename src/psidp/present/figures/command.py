@@ -6,15 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
+from psidp.accounting import DPSGD, PrivacyCurve, account
 from psidp.guarantee import Guarantee
-from psidp.maths.sensitivity import check_adjacency
+from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.present import figures, notion
 from psidp.present.figures.files import SUFFIXES
 from psidp.present.figures.paper import PAPER
 
 __all__ = ["figures_command"]
 
-KINDS: dict[str, Callable[[dict[str, Guarantee]], Any]] = {
+KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "roc": lambda named: figures.roc(named),
     "probit": lambda named: figures.roc(named, axes="probit"),
     "tradeoff": lambda named: figures.tradeoff(named),
@@ -42,23 +43,44 @@ def figures_command(
 
     Example: psidp figures paper -o figures
     Example: psidp figures roc psi=1 epsilon=1,delta=1e-5 -o roc.svg
+    Example: psidp figures profile noise_multiplier=1,sampling_rate=0.01,steps=1000 -o run.png
     """
     if kind == "paper":
         drawn = {f"figure_{number}": make for number, make in PAPER.items()}
     elif kind == "conversions":
         drawn = {kind: figures.conversions}
     elif kind in KINDS:
-        named = {text: notion.parse(text, check_adjacency(adjacency), unit) for text in mechanisms}
+        named = {text: _curve(text, check_adjacency(adjacency), unit) for text in mechanisms}
         drawn = {kind: lambda: KINDS[kind](named)}
     else:
         raise ValueError(f"the figure must be paper, conversions or one of {', '.join(KINDS)}, got {kind!r}.")
     _write(drawn, output, form)
 
 
-def _only(named: dict[str, Guarantee]) -> Guarantee:
-    if len(named) != 1:
-        raise ValueError(f"this figure shows exactly one mechanism, got {len(named)}.")
-    return next(iter(named.values()))
+def _curve(text: str, adjacency: Adjacency, unit: str) -> Guarantee | PrivacyCurve:
+    """The mechanism that one word names: Gaussian in any notion, or a DP-SGD run.
+
+    Examples:
+        >>> _curve("psi=1", "add-remove", "record")
+        Guarantee(psi=1.0)
+        >>> _curve("noise_multiplier=1,sampling_rate=0.01,steps=10", "add-remove", "record").unit
+        'record'
+    """
+    names = ("noise_multiplier", "sampling_rate", "steps")
+    if not text.startswith(names):
+        return notion.parse(text, adjacency, unit)
+    values = dict(part.partition("=")[::2] for part in text.split(","))
+    if set(values) != set(names):
+        raise ValueError(f"a run must read noise_multiplier=1,sampling_rate=0.01,steps=1000, got {text!r}.")
+    noise_multiplier, sampling_rate = float(values["noise_multiplier"]), float(values["sampling_rate"])
+    return account(DPSGD(noise_multiplier, sampling_rate, int(values["steps"]), unit=unit))
+
+
+def _only(named: dict[str, Any]) -> Guarantee:
+    (one, *others) = named.values() or [None]
+    if others or not isinstance(one, Guarantee):
+        raise ValueError(f"this figure shows exactly one Gaussian mechanism, got {', '.join(named) or 'none'}.")
+    return one
 
 
 def _write(drawn: dict[str, Callable[[], Any]], output: Path, form: str) -> None:

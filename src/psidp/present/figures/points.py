@@ -1,11 +1,12 @@
 """Points of curves, as rows. A curve is anything with roc, tradeoff and delta; intervals become bands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psidp.guarantee import Guarantee
 from psidp.maths.normal import tail
 
 __all__ = ["Curve", "curve_rows", "deltas", "epsilon_reach", "label", "rates", "sides"]
@@ -38,9 +39,13 @@ def sides(value: Any) -> tuple[Array, Array]:
     return np.asarray(value, dtype=float), np.asarray(value, dtype=float)
 
 
-def rates(few: int = 0, inside: float = 0.0) -> Array:
-    """False positive rates, dense at both ends; with `inside`, none nearer to 0 and 1 than that."""
-    spread = np.asarray(tail(np.linspace(-5.5, 5.5, few or 161)))[::-1]
+def rates(inside: float = 0.0, curves: Iterable[Any] = ()) -> Array:
+    """False positive rates, dense at both ends; with `inside`, none nearer to 0 and 1 than that.
+
+    Few where a curve is not a Guarantee: each rate of an accounted curve costs a search.
+    """
+    few = any(not isinstance(curve, Guarantee) for curve in curves)
+    spread = np.asarray(tail(np.linspace(-4.5, 4.5, 25) if few else np.linspace(-5.5, 5.5, 161)))[::-1]
     ends = np.concatenate([[0.0], spread, [1.0]])
     return np.clip(ends, inside, 1.0 - inside) if inside else ends
 

@@ -33,7 +33,7 @@ def roc(curves: Curve | Mapping[str, Curve], axes: Axes = "linear") -> Chart:
     Curves that are known only as intervals are drawn as bands.
     """
     shown = several(curves)
-    x = rates() if axes == "linear" else rates(inside=EDGE)
+    x = rates(0.0 if axes == "linear" else EDGE, shown.values())
     rows = [r for name, c in shown.items() for r in curve_rows(name, x, sides(c.roc(x)))]
     rows = rows if axes == "linear" else [_on_probit(row) for row in rows]
     chance = [{"kind": "a coin", "x": t, "lower": t, "upper": t} for t in ((0.0, 1.0) if axes == "linear" else x)]
@@ -44,7 +44,8 @@ def roc(curves: Curve | Mapping[str, Curve], axes: Axes = "linear") -> Chart:
 
 def tradeoff(curves: Curve | Mapping[str, Curve]) -> Chart:
     """The trade-off curve f of f-DP: the smallest false negative rate at each false positive rate."""
-    shown, x = several(curves), rates()
+    shown = several(curves)
+    x = rates(0.0, shown.values())
     rows = [r for name, c in shown.items() for r in curve_rows(name, x, sides(c.tradeoff(x)))]
     chance = [{"kind": "a coin", "x": t, "lower": 1.0 - t, "upper": 1.0 - t} for t in (0.0, 1.0)]
     chart = _bands(rows, shown, *_rate_axes("linear", "false negative rate"))
@@ -72,10 +73,10 @@ def _bands(rows: list[dict[str, Any]], shown: dict[str, Curve], x: Any, y: Any) 
     alt = altair()
     colour = colours(dict(zip(shown, SERIES, strict=False)), legend=alt.Legend(title=None))
     drawn = alt.Chart(data(rows)).encode(x=x, color=colour, order=alt.Order("x:Q"))
-    line = drawn.mark_line(strokeWidth=2.5, clip=True).encode(y=_upper(y))
+    line = drawn.mark_line(strokeWidth=2.5, clip=True, interpolate="monotone").encode(y=_upper(y))
     if all(row["lower"] == row["upper"] for row in rows):
         return line
-    band = drawn.mark_area(opacity=0.35, clip=True).encode(y=y, y2="upper:Q")
+    band = drawn.mark_area(opacity=0.35, clip=True, interpolate="monotone").encode(y=y, y2="upper:Q")
     return band + line
 
 

@@ -1,6 +1,7 @@
 """The application: the page, its files, and one POST per question, all behind the guard."""
 
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,7 @@ from psidp.errors import PsidpError
 from psidp.present.finite import finite
 from psidp.present.web import answers, bodies
 from psidp.present.web.guard import Guard, error_body
+from psidp.present.web.worker import LONGEST, Worker
 
 __all__ = ["create_app"]
 
@@ -26,8 +28,8 @@ REFUSED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(token: str | None = None) -> Guard:
-    """The whole application; with a token, only for those who bring it."""
+def create_app(token: str | None = None, longest: float = LONGEST) -> Guard:
+    """The whole application; with a token, only for those who bring it; accounts end after `longest` seconds."""
     app = FastAPI(
         title="psidp",
         version=version("psidp"),
@@ -36,18 +38,25 @@ def create_app(token: str | None = None) -> Guard:
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
-    _add_questions(app)
+    _add_questions(app, Worker(longest))
     _add_page(app)
     _add_refusals(app)
     return Guard(app, token)
 
 
-def _add_questions(app: FastAPI) -> None:
+def _add_questions(app: FastAPI, worker: Worker) -> None:
     """One POST per question; the body's class is its form, the answer is the library's."""
     _question(app, "explain", bodies.Explain, answers.answer_explain)
-    _question(app, "calibrate", bodies.Calibrate, answers.answer_calibrate)
     _question(app, "card", bodies.CardRequest, answers.answer_card)
+    _question(app, "account", bodies.Account, partial(worker.ask, "account"))
+    _question(app, "calibrate", bodies.Calibrate, partial(_calibrated, worker))
     _question(app, "audit", bodies.Audit, answers.answer_audit)
+
+
+def _calibrated(worker: Worker, asked: dict[str, Any]) -> dict[str, Any]:
+    """A run is calibrated in the worker; a query needs no search."""
+    run = asked["sampling_rate"] is not None or asked["steps"] is not None
+    return worker.ask("calibrate", asked) if run else answers.answer_calibrate(asked)
 
 
 def _question(app: FastAPI, name: str, body: type, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

@@ -4,9 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
 
-__all__ = ["Audit", "Calibrate", "CardRequest", "Explain", "Mechanism", "Refusal"]
+__all__ = ["Account", "Audit", "Calibrate", "CardRequest", "Explain", "Mechanism", "Refusal"]
 
 MOST_SCORES = 50_000
+MOST_RUNS = 20
 Number = StrictFloat | StrictInt
 Words = Annotated[str, Field(max_length=200)]
 Scores = Annotated[list[Number], Field(max_length=MOST_SCORES)]
@@ -38,9 +39,15 @@ class Explain(Mechanism):
 
 
 class Calibrate(Mechanism):
-    """Which sigma keeps this target for a query of this sensitivity?"""
+    """Which sigma keeps a target for a query of this sensitivity, or which noise_multiplier for a DP-SGD run?
 
-    sensitivity: Number
+    A run has sampling_rate and steps; its target is epsilon and delta, or psi and kappa, or advantage.
+    """
+
+    sampling_rate: Number | None = None
+    steps: Number | None = None
+    sampling: Words = "poisson"
+    kappa: Number | None = None
 
 
 class CardRequest(Mechanism):
@@ -53,6 +60,28 @@ class CardRequest(Mechanism):
     not_covered: Annotated[list[Words], Field(max_length=20)] = []
     ledger_head: Words | None = None
     format: Literal["html", "md", "json"] = "json"
+
+
+class Run(BaseModel):
+    """A DP-SGD run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    noise_multiplier: Number
+    sampling_rate: Number
+    steps: Number
+    sampling: Words = "poisson"
+
+
+class Account(BaseModel):
+    """What does a series of DP-SGD runs cost?"""
+
+    model_config = ConfigDict(extra="forbid")
+
+    runs: Annotated[list[Run], Field(min_length=1, max_length=MOST_RUNS)]
+    delta: Number = 1e-5
+    kappa: Number = 1e-10
+    unit: Words = "record"
 
 
 class Audit(BaseModel):
