@@ -1,6 +1,28 @@
 """psidp: Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma."""
 
-from psidp.errors import IncomparableError, MismatchError, MissingExtraError, PsidpError
+from psidp.accounting import DPSGD, Interval, PrivacyCurve, account, calibrate
+from psidp.auditing.black_box import MechanismAudit, audit_mechanism
+from psidp.auditing.independent import audit
+from psidp.auditing.one_run import OneRunResult, audit_one_run
+from psidp.auditing.result import AuditResult
+from psidp.errors import (
+    BudgetClosedError,
+    BudgetExceededError,
+    ClockError,
+    EngineError,
+    IncomparableError,
+    KeyConflictError,
+    LedgerBusyError,
+    LedgerError,
+    LedgerUnavailableError,
+    MismatchError,
+    MissingExtraError,
+    NewerLedgerError,
+    NotALedgerError,
+    PsidpError,
+    TamperedLedgerError,
+    UnknownBudgetError,
+)
 from psidp.guarantee import Guarantee, compose
 from psidp.maths import sensitivity
 from psidp.maths.bayes import (
@@ -40,30 +62,66 @@ from psidp.maths.roc import (
     tangent,
     tpr_from_psi,
 )
-from psidp.release import denoise
+from psidp.present import figures, notebook
+from psidp.present.card import Card, card
+from psidp.release import ask, denoise
+from psidp.release.budget import Partitions
 from psidp.release.clipping import ClippedSum, clip_sum
+from psidp.release.curator import Curator
+from psidp.release.keys import PrivateKeys
+from psidp.release.ledger import Ledger
 from psidp.release.mechanism import GaussianMechanism
 from psidp.release.result import Release
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DPSGD",
+    "AuditResult",
+    "BudgetClosedError",
+    "BudgetExceededError",
+    "Card",
     "ClippedSum",
+    "ClockError",
+    "Curator",
+    "EngineError",
     "GaussianMechanism",
     "Guarantee",
     "IncomparableError",
+    "Interval",
+    "KeyConflictError",
+    "Ledger",
+    "LedgerBusyError",
+    "LedgerError",
+    "LedgerUnavailableError",
+    "MechanismAudit",
     "MismatchError",
     "MissingExtraError",
+    "NewerLedgerError",
+    "NotALedgerError",
+    "OneRunResult",
+    "Partitions",
+    "PrivacyCurve",
+    "PrivateKeys",
     "PsidpError",
     "Rates",
     "Release",
+    "TamperedLedgerError",
     "Tangent",
+    "UnknownBudgetError",
+    "account",
     "advantage_from_psi",
     "alpha_optimal",
+    "ask",
     "auc_from_psi",
+    "audit",
+    "audit_mechanism",
+    "audit_one_run",
     "bayes_error",
     "binormal_auc",
     "binormal_roc",
+    "calibrate",
+    "card",
     "clip_sum",
     "compose",
     "delta_from_psi",
@@ -74,10 +132,12 @@ __all__ = [
     "epsilon_from_rdp",
     "epsilon_via_rdp",
     "failed_roc",
+    "figures",
     "fnr_from_psi",
     "log_delta_from_psi",
     "loss_mean",
     "loss_variance",
+    "notebook",
     "odds_multiplier",
     "positive_predictive_value",
     "psi_from_advantage",

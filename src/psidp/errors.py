@@ -3,16 +3,55 @@
 Bad input is a plain ValueError or TypeError whose sentence names the quantity. The rest is this tree::
 
     PsidpError
+    ├── EngineError                      the database failed; what it said stays there
     ├── IncomparableError (ValueError)   two guarantees whose curves cross have no order
     ├── MismatchError (ValueError)       adjacency or unit of privacy differ
-    └── MissingExtraError (ImportError)  an optional library is not installed
+    ├── MissingExtraError (ImportError)  an optional library is not installed
+    └── LedgerError                      the ledger refuses; nothing was released
+        ├── BudgetExceededError          what is left does not cover what was asked
+        ├── BudgetClosedError            the budget was closed
+        ├── UnknownBudgetError           no budget of this name was opened
+        ├── KeyConflictError             another request was made under this idempotency key
+        ├── ClockError                   the clock is behind the ledger's last entry
+        ├── LedgerBusyError              others held the ledger for longer than one is willing to wait
+        ├── LedgerUnavailableError       the disk, the file or the server does not do its part
+        ├── NotALedgerError              there is something else there, or nothing
+        ├── NewerLedgerError             a newer psidp wrote it
+        └── TamperedLedgerError          an entry is not what was written
 """
 
-__all__ = ["IncomparableError", "MismatchError", "MissingExtraError", "PsidpError"]
+__all__ = [
+    "BudgetClosedError",
+    "BudgetExceededError",
+    "ClockError",
+    "EngineError",
+    "IncomparableError",
+    "KeyConflictError",
+    "LedgerBusyError",
+    "LedgerError",
+    "LedgerUnavailableError",
+    "MismatchError",
+    "MissingExtraError",
+    "NewerLedgerError",
+    "NotALedgerError",
+    "PsidpError",
+    "TamperedLedgerError",
+    "UnknownBudgetError",
+]
 
 
 class PsidpError(Exception):
     """Everything psidp raises that is not plain bad input."""
+
+
+class EngineError(PsidpError):
+    """The database failed or is gone. Its own words are not repeated: they may speak of the data or a password."""
+
+    def __init__(self, engine: str, kind: str) -> None:
+        super().__init__(
+            f"The engine ({engine}) failed with {kind}; its own message is not shown, since it may speak of the data. "
+            "Check that the engine runs and may read the table, then ask again."
+        )
 
 
 class IncomparableError(PsidpError, ValueError):
@@ -28,3 +67,72 @@ class MissingExtraError(PsidpError, ImportError):
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f"This needs {library}. Install it with: pip install 'psidp[{extra}]'")
+
+
+class LedgerError(PsidpError):
+    """The ledger refuses, and nothing was released."""
+
+
+class BudgetExceededError(LedgerError):
+    """What is left does not cover what was asked; the ledger is unchanged.
+
+    Attributes:
+        budget: its name.
+        psi: what was asked.
+        kappa: what was asked.
+        psi_left: the largest psi that still fits.
+        kappa_left: the largest kappa that still fits.
+        sigma: the smallest sigma that fits, where the sensitivity is known; nan where it is not, inf where none does.
+    """
+
+    def __init__(
+        self, sentence: str, *, budget: str, asked: tuple[float, float], left: tuple[float, float], sigma: float
+    ) -> None:
+        super().__init__(sentence)
+        self.budget, self.sigma = budget, sigma
+        self.psi, self.kappa = asked
+        self.psi_left, self.kappa_left = left
+
+
+class BudgetClosedError(LedgerError):
+    """The budget was closed."""
+
+
+class UnknownBudgetError(LedgerError, LookupError):
+    """No budget of this name was opened."""
+
+
+class KeyConflictError(LedgerError):
+    """Another request was made under this idempotency key."""
+
+
+class ClockError(LedgerError):
+    """The clock is behind the ledger's last entry."""
+
+
+class LedgerBusyError(LedgerError):
+    """Others held the ledger for longer than one is willing to wait."""
+
+
+class LedgerUnavailableError(LedgerError):
+    """The disk, the file or the server does not do its part."""
+
+
+class NotALedgerError(LedgerError):
+    """There is something else there, or nothing."""
+
+
+class NewerLedgerError(LedgerError):
+    """A newer psidp wrote this ledger."""
+
+
+class TamperedLedgerError(LedgerError):
+    """An entry is not what was written.
+
+    Attributes:
+        entry: the id of the first bad entry; 0 where the file as a whole is damaged.
+    """
+
+    def __init__(self, sentence: str, entry: int = 0) -> None:
+        super().__init__(sentence)
+        self.entry = entry

@@ -32,7 +32,7 @@ from psidp.maths.roc import (
     tpr_from_psi,
 )
 from psidp.maths.sensitivity import Adjacency, check_adjacency
-from psidp.symbols import symbol
+from psidp.symbols import symbol, whole
 
 __all__ = ["Guarantee", "compose"]
 
@@ -47,6 +47,7 @@ NOTIONS = (
     ("zcdp",),
 )
 """The ways to name a Gaussian mechanism, each complete in itself."""
+_TOO_WEAK = "promises so little that its delta at epsilon = 0 is 1 to the last digit, and no psi covers it"
 
 
 @total_ordering
@@ -108,7 +109,8 @@ class Guarantee:
             >>> round(Guarantee.from_pure(1.0).psi, 4)
             1.232
         """
-        return cls(psi_covering_pure(symbol("epsilon").number(epsilon)), **context)
+        epsilon = symbol("epsilon").number(epsilon)
+        return cls(_worth(psi_covering_pure(epsilon), {"epsilon": epsilon}), **context)
 
     @classmethod
     def from_approximate(cls, epsilon: float, delta: float, **context: Any) -> Self:
@@ -118,7 +120,9 @@ class Guarantee:
             >>> Guarantee.from_approximate(1.0, 1e-6).kappa
             1e-06
         """
-        return cls(psi_covering_pure(symbol("epsilon").number(epsilon)), delta, **context)
+        delta = symbol("delta").number(delta)
+        pure = cls.from_pure(_worth(inf if delta == 1.0 else epsilon, {"epsilon": epsilon, "delta": delta}), **context)
+        return cls(pure.psi, delta, **context)
 
     @classmethod
     def from_zcdp(cls, rho: float, kappa: float, **context: Any) -> Self:
@@ -128,7 +132,8 @@ class Guarantee:
             >>> round(Guarantee.from_zcdp(0.5, kappa=1e-6).psi, 3)
             1.54
         """
-        return cls(psi_covering_zcdp(symbol("zcdp").number(rho), _positive(kappa)), kappa, **context)
+        rho = symbol("zcdp").number(rho)
+        return cls(_worth(psi_covering_zcdp(rho, _positive(kappa)), {"zcdp": rho}, _TOO_WEAK), kappa, **context)
 
     @classmethod
     def from_rdp(cls, alpha: float, rho: float, kappa: float, **context: Any) -> Self:
@@ -141,7 +146,8 @@ class Guarantee:
         alpha, rho = symbol("alpha").number(alpha), symbol("rho").number(rho)
         if not (alpha > 1.0 and rho < inf):
             raise ValueError(f"RDP must have alpha > 1 and a finite rho, got alpha={alpha}, rho={rho}.")
-        return cls(psi_covering_rdp(alpha, rho, _positive(kappa)), kappa, **context)
+        psi = _worth(psi_covering_rdp(alpha, rho, _positive(kappa)), {"alpha": alpha, "rho": rho}, _TOO_WEAK)
+        return cls(psi, kappa, **context)
 
     def delta(self, epsilon: Reals) -> Reals:
         """Smallest delta such that (epsilon, delta)-DP holds: kappa + (1 - kappa) delta_psi(epsilon)."""
@@ -170,8 +176,7 @@ class Guarantee:
 
     def rdp(self, alpha: Reals) -> Reals:
         """Renyi divergence of order alpha; inf while kappa > 0, since failure has no finite divergence."""
-        rho = rho_from_psi(self.psi, alpha)
-        return rho if self.kappa == 0.0 else rho * 0.0 + inf
+        return rho_from_psi(self.psi, alpha) if self.kappa == 0.0 else rho_from_psi(self.psi, alpha) + inf
 
     @property
     def auc(self) -> float:
@@ -206,11 +211,10 @@ class Guarantee:
 
     def group(self, k: int) -> Self:
         """The guarantee for groups of k: k psi. Refused while kappa > 0, where no such rule holds."""
-        if isinstance(k, bool) or not (isinstance(k, int) and k >= 1):
-            raise ValueError(f"k (size of the group) must be a whole number of at least 1, got k={k}.")
+        k = whole("k", k)
         if self.kappa > 0.0:
             raise ValueError(f"group privacy needs kappa = 0, got kappa={self.kappa}.")
-        psi = _up_until(k * self.psi, lambda p: Fraction(p) >= k * Fraction(self.psi))
+        psi = _up_until(symbol("psi").number(k) * self.psi, lambda p: Fraction(p) >= k * Fraction(self.psi))
         return type(self)(psi, 0.0, self.adjacency, self.unit)
 
     def __lt__(self, other: object) -> bool:
@@ -226,8 +230,10 @@ class Guarantee:
         rounding could hide a crossing count as crossing.
         """
         _same_terms([self, other])
-        if self.kappa == other.kappa:
-            return self.psi <= other.psi
+        if self.kappa <= other.kappa and self.psi <= other.psi:
+            return True
+        if self.kappa >= other.kappa and self.psi >= other.psi:
+            return False
         mine, theirs, room = self.advantage, other.advantage, 1.0 + 64.0 * UNIT
         if self.kappa < other.kappa and mine * room <= theirs:
             return True
@@ -239,7 +245,8 @@ class Guarantee:
         """kappa + (1 - kappa) rate, rounded up."""
         if self.kappa == 0.0:
             return rate
-        return np.minimum((self.kappa + (1.0 - self.kappa) * rate) * (1.0 + 4.0 * UNIT), 1.0)[()]
+        mixed = np.minimum((self.kappa + (1.0 - self.kappa) * rate) * (1.0 + 4.0 * UNIT), 1.0)
+        return mixed if mixed.ndim else float(mixed)
 
     def _stretched(self, fpr: Reals) -> Reals:
         """fpr/(1 - kappa), at most 1, rounded up."""
@@ -303,9 +310,9 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     References:
         Dong, Roth and Su 2022, Corollary 3.3.
     """
-    parts = list(guarantees)
-    if not parts:
-        raise ValueError("compose needs at least one guarantee.")
+    parts = list(guarantees) if isinstance(guarantees, Iterable) else [guarantees]
+    if not (parts and all(isinstance(g, Guarantee) for g in parts)):
+        raise TypeError(f"compose needs at least one Guarantee and nothing else, got {guarantees!r}.")
     _same_terms(parts)
     square = sum((Fraction(g.psi) ** 2 for g in parts), Fraction(0))
     psi = _up_until(hypot(*(g.psi for g in parts)), lambda p: Fraction(p) ** 2 >= square)
@@ -350,17 +357,21 @@ def _psi_of(notion: dict[str, float]) -> float:
     if match == ("sensitivity", "sigma"):
         sensitivity, sigma = numbers
         return _up_until(sensitivity / sigma, lambda p: Fraction(p) * Fraction(sigma) >= Fraction(sensitivity))
-    if match == ("alpha", "rho"):
-        return float(psi_from_rho(numbers[1], numbers[0]))
     roads: dict[tuple[str, ...], Any] = {
         ("psi",): float,
         ("epsilon", "delta"): psi_from_epsilon_delta,
         ("auc",): psi_from_auc,
         ("advantage",): psi_from_advantage,
         ("tpr", "fpr"): psi_from_rates,
+        ("alpha", "rho"): lambda alpha, rho: psi_from_rho(rho, alpha),
         ("zcdp",): psi_from_zcdp,
     }
-    psi = float(roads[match](*numbers))
+    return _worth(float(roads[match](*numbers)), notion)
+
+
+def _worth(psi: float, claim: dict[str, float], verdict: str = "allows any psi: it promises no privacy") -> float:
+    """psi itself, or the sentence that refuses a claim which no finite psi covers."""
     if not psi < inf:
-        raise ValueError(f"{', '.join(f'{k}={v}' for k, v in notion.items())} allows any psi: it promises no privacy.")
+        said = ", ".join(f"{name}={value}" for name, value in claim.items())
+        raise ValueError(f"{said} {verdict}.")
     return psi

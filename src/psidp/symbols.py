@@ -6,13 +6,13 @@ The object that holds a domain also tests it and writes the refusal, so that the
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SYMBOLS", "Symbol", "symbol"]
+__all__ = ["SYMBOLS", "Symbol", "finite", "symbol", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,12 @@ class Symbol:
             raw = np.asarray(value)
         except ValueError as error:
             raise TypeError(f"{self.name} ({self.meaning}) must be a rectangular array of numbers.") from error
-        if isinstance(value, np.ma.MaskedArray) or raw.dtype.kind not in "iufO":
+        if raw.dtype.kind not in "iufO" or _hides_no_number(value):
             raise TypeError(self._no_number(value))
         if raw.dtype.kind == "O":
             return self._objects(raw)
-        return raw.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):  # a long double beyond the floats becomes inf
+            return raw.astype(np.float64, copy=False)
 
     def _objects(self, raw: NDArray[Any]) -> NDArray[np.float64]:
         """Fractions and large integers, one by one."""
@@ -87,7 +88,7 @@ class Symbol:
             try:
                 out[where] = float(entry)
             except OverflowError:
-                raise ValueError(self.refusal(f"{entry:.3e}" if isinstance(entry, int) else entry)) from None
+                raise ValueError(self.refusal("a number too large for a float")) from None
         return out
 
     def _no_number(self, value: object) -> str:
@@ -97,6 +98,15 @@ class Symbol:
             f"{self.name} ({self.meaning}) must be a real number or an array of them, got {shown} "
             f"of type {type(value).__name__}."
         )
+
+
+def _hides_no_number(value: Any) -> bool:
+    """Whether NumPy would read a mask or a boolean as a number, on its own or among numbers in a list."""
+    if isinstance(value, list | tuple):
+        return any(map(_hides_no_number, value))
+    return isinstance(value, bool | np.bool_ | np.ma.MaskedArray) or (
+        isinstance(value, np.ndarray) and value.dtype.kind == "b"
+    )
 
 
 _ALL = (
@@ -128,6 +138,18 @@ SYMBOLS: dict[str, Symbol] = {entry.name: entry for entry in _ALL}
 def symbol(name: str) -> Symbol:
     """The quantity called `name`."""
     return SYMBOLS[name]
+
+
+def finite(name: str, value: Any) -> float:
+    """`value` as one finite float, for an argument called `name` that is no quantity of its own."""
+    return Symbol(name, name, "a finite number", "(-inf,inf)", "any").number(value)
+
+
+def whole(name: str, value: Any) -> int:
+    """`value` as an int of at least 1, for an argument called `name` that counts something."""
+    if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= 1):
+        raise ValueError(f"{name} must be a whole number of at least 1, got {name}={value}.")
+    return int(value)
 
 
 def notation() -> Iterator[str]:

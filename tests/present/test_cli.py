@@ -189,8 +189,19 @@ def test_the_installed_command_answers_and_offers_completion():
         assert command in done.stdout
 
 
-def test_the_demo_tells_its_three_stories(run):
-    code, out, _ = run("demo")
-    assert code == 0
-    for heading in ("1. One mechanism", "2. Three mechanisms", "3. The paper's experiment"):
-        assert heading in out
+def test_the_demo_releases_three_times_and_refuses_a_fourth(run, tmp_path):
+    for _ in range(2):  # it can be repeated
+        code, out, _ = run("demo", "--folder", tmp_path / "demo")
+        assert code == 0
+        for words in (
+            "1. A table and a budget",
+            "the very same",
+            "oncology",
+            "asthma",
+            "this release needs 0.5",
+            "coin",
+        ):
+            assert words in out
+        assert "rare syndrome" not in out
+    made = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert made >= {"visits.csv", "wards.csv", "wards_answer.csv", "plan.sql", "ledger.db"}

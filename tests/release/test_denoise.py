@@ -31,7 +31,7 @@ def test_shrinking_beats_the_raw_vector_where_the_truth_is_small(mechanism):
 
 
 def test_shrinking_never_hurts_on_average(mechanism):
-    """400 releases in three dimensions each, truths small and large; averages within three standard errors."""
+    """400 releases in three dimensions each, truths small and large; 6 standard errors are exceeded once in 10^9."""
     for scale in (0.0, 1.0, 30.0):
         truth = np.array([scale, 0.0, -scale])
         gains = []
@@ -40,7 +40,7 @@ def test_shrinking_never_hurts_on_average(mechanism):
             gains.append(
                 ((release.value - truth) ** 2).sum() - ((denoise.james_stein(release).value - truth) ** 2).sum()
             )
-        assert np.mean(gains) > -4 * np.std(gains) / 20
+        assert np.mean(gains) > -6 * np.std(gains) / 20
 
 
 def test_thresholds_find_the_few_large_entries(mechanism):

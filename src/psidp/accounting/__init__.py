@@ -1,1 +1,8 @@
-"""What composition costs, with proof. This floor knows events and curves, nothing of dice, ledgers or screens."""
+"""What composition costs, with proof. This floor knows mechanisms and curves; nothing of dice, ledgers or screens."""
+
+from psidp.accounting.calibration import calibrate, largest_sampling_rate, largest_steps
+from psidp.accounting.curve import PrivacyCurve, account
+from psidp.accounting.events import DPSGD
+from psidp.accounting.interval import Interval
+
+__all__ = ["DPSGD", "Interval", "PrivacyCurve", "account", "calibrate", "largest_sampling_rate", "largest_steps"]

@@ -5,7 +5,7 @@ from math import exp, inf
 import numpy as np
 
 from psidp.maths.elementwise import Reals, elementwise, select
-from psidp.maths.normal import UNIT, quantile, quantile_error, tail, tail_error
+from psidp.maths.normal import TINY, UNIT, quantile, quantile_error, tail, tail_error
 from psidp.maths.profile import delta_from_psi
 from psidp.maths.roc import tpr_from_psi
 from psidp.symbols import symbol
@@ -32,18 +32,22 @@ def bayes_error(psi: Reals, prior: Reals) -> Reals:
         0.3085
 
     References:
-        Equals riskcal's get_bayes_risk_from_gdp; (1 - pi)(1 - delta(L)) by duality.
+        Equals riskcal's get_bayes_risk_from_gdp; min(pi, 1 - pi) (1 - delta(|L|)) by duality.
     """
     safe_psi, safe_prior = np.where(psi > 0.0, psi, 1.0), np.clip(prior, 1e-300, 1.0 - UNIT)
-    shift = (np.log1p(-safe_prior) - np.log(safe_prior)) / safe_psi
+    odds = np.log1p(-safe_prior) - np.log(safe_prior)
+    shift = odds / safe_psi
     one, two = 0.5 * safe_psi + shift, 0.5 * safe_psi - shift
     slip = 8.0 * UNIT * (1.0 + np.abs(shift)) * (1.0 + np.abs(shift) + safe_psi)
-    error = (1.0 - prior) * tail(one) * (1.0 - tail_error(one) - slip)
-    error = error + prior * tail(two) * (1.0 - tail_error(two) - slip)
-    blind = np.minimum(prior, 1.0 - prior)
+    error = (1.0 - prior) * tail(one) * np.maximum(1.0 - tail_error(one) - slip, 0.0)
+    error = error + prior * tail(two) * np.maximum(1.0 - tail_error(two) - slip, 0.0)
+    blind, distance = np.minimum(prior, 1.0 - prior), np.abs(odds)
+    dual = blind * (1.0 - delta_from_psi(psi, np.maximum(distance - 4.0 * UNIT * (1.0 + distance), 0.0)))
+    error = np.maximum(error, dual * (1.0 - 4.0 * UNIT))  # keeps its digits for small psi, the sum for large
     return select((psi > 0.0) & (blind > 0.0), np.clip(error, 0.0, blind), blind)
 
 
+@elementwise
 def positive_predictive_value(psi: Reals, fpr: Reals, prior: Reals) -> Reals:
     r"""Largest chance that an accusation is right: of those the best attack names at fpr, the share of members.
 
@@ -55,14 +59,9 @@ def positive_predictive_value(psi: Reals, fpr: Reals, prior: Reals) -> Reals:
         >>> round(positive_predictive_value(1.0, 0.01, 0.1), 3)
         0.506
     """
-    x, p = symbol("fpr").array(fpr), symbol("prior").array(prior)
-    hit = p * np.asarray(tpr_from_psi(psi, x))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = hit / (hit + (1.0 - p) * x)
-    leaks = np.broadcast_to(symbol("psi").array(psi) > 0.0, value.shape)
-    value = np.where(np.isnan(value), np.where(leaks, (p > 0.0) * 1.0, p), value * (1.0 + 8.0 * UNIT))
-    value = np.minimum(value, 1.0)
-    return float(value) if value.ndim == 0 else value
+    false = select(fpr > 0.0, fpr / tpr_from_psi(psi, fpr), 1.0 - (psi > 0.0))  # per true one, of equal priors
+    value = np.minimum(prior / (prior + (1.0 - prior) * false) * (1.0 + 8.0 * UNIT), 1.0)
+    return select((prior > 0.0) & (psi > 0.0), value, prior)
 
 
 @elementwise
@@ -71,16 +70,18 @@ def odds_multiplier(psi: Reals, probability: Reals) -> Reals:
 
     .. math:: \exp(\psi^2/2 + \psi\,\Phi^{-1}(1 - p))
 
-    For a Gaussian mechanism only; Guarantee.odds_multiplier bounds it for any mechanism. It has no finite maximum.
+    For a Gaussian mechanism only; Guarantee.odds_multiplier bounds it for any mechanism. It has no finite maximum, and
+    no minimum above 0, which is what p = 1 gives.
 
     Examples:
         >>> [round(odds_multiplier(1.0, p), 1) for p in (0.05, 0.01)]
         [8.5, 16.9]
     """
     z = -quantile(probability)
-    exponent = 0.5 * psi * psi + psi * z
+    exponent = psi * (0.5 * psi + z)
     error = psi * quantile_error(z) + 4.0 * UNIT * (1.0 + np.abs(exponent) + psi * (psi + np.abs(z)))
-    return select((psi > 0.0) & (probability > 0.0), np.exp(exponent + error), select(psi > 0.0, np.inf, 1.0))
+    inner = select(probability < 1.0, np.exp(exponent + error), 0.0)
+    return select(psi > 0.0, select(probability > 0.0, inner, np.inf), 1.0)
 
 
 def reconstruction_bound(psi: Reals, prior: Reals) -> Reals:
@@ -101,6 +102,8 @@ def reconstruction_bound(psi: Reals, prior: Reals) -> Reals:
 def divergence(psi: Reals, other: Reals) -> Reals:
     r"""Delta-divergence: how much an attacker may gain by moving from `psi` to `other`; 0 where other <= psi.
 
+    Never rounded down, and above the true gain by 1e-14 at most (tests/maths/test_bayes.py).
+
     .. math:: \Delta = \max(0, \Phi(\psi_2/2) - \Phi(\psi_1/2))
 
     Examples:
@@ -111,8 +114,9 @@ def divergence(psi: Reals, other: Reals) -> Reals:
         Kaissis, Kolek, Balle, Hayes and Rueckert 2024 (2406.08918).
     """
     first, second = symbol("psi").array(psi), symbol("psi").array(other)
-    with np.errstate(under="ignore"):
-        gap = np.maximum(tail(0.5 * first) - tail(0.5 * second), 0.0)
+    more, less = tail(0.5 * first), tail(0.5 * second)
+    slack = 3.0 * tail_error(np.minimum(0.5 * first, 1e3)) * more + TINY
+    gap = np.where(second > first, more - less + slack, 0.0)
     return float(gap) if gap.ndim == 0 else gap
 
 

@@ -35,6 +35,8 @@ def psi_covering_pure(epsilon: float) -> float:
         >>> round(psi_covering_pure(1.0), 4)
         1.232
     """
+    if epsilon == inf:
+        return inf
     tanh = float(np.tanh(0.5 * epsilon))
     if tanh >= 0.9:  # the advantage has lost its digits: solve for 1 - advantage = 2/(1 + e^epsilon) instead
         return _psi_from_small_rest(epsilon)
@@ -44,7 +46,7 @@ def psi_covering_pure(epsilon: float) -> float:
 def _psi_from_small_rest(epsilon: float) -> float:
     """2 Phi^-1(1 - p), p = 1/(1 + e^epsilon), from log p alone: Newton on log Phi(-y), then up."""
     goal = -float(np.logaddexp(0.0, epsilon))
-    y = float(np.sqrt(-2.0 * goal))
+    y = float(np.sqrt(2.0) * np.sqrt(-goal))
     for _ in range(60):
         value, slope = log_tail(y)
         y = max(y + (value - goal) / slope, 0.0)
@@ -54,7 +56,9 @@ def _psi_from_small_rest(epsilon: float) -> float:
 def psi_covering_rdp(alpha: float, rho: float, kappa: float) -> float:
     r"""Smallest psi that, with kappa, covers every mechanism that is (alpha, rho)-RDP, rounded up.
 
-    RDP of order alpha gives RDP of every lower order with the same rho, so the bound is the improved conversion
+    RDP of order alpha gives RDP of every lower order with the same rho, so the bound is the improved conversion, with
+    t cut at 1e9, beyond which it would only lose digits; order infinity is rho-DP itself. Gives inf where rho is so
+    large (37, say) that the bound at epsilon = 0 is 1 to the last digit.
 
     .. math:: \delta \le \min_{0 < t \le \alpha - 1} e^{t(\rho - \varepsilon)}\, t^t/(1 + t)^{1 + t}
 
@@ -62,12 +66,14 @@ def psi_covering_rdp(alpha: float, rho: float, kappa: float) -> float:
         >>> round(psi_covering_rdp(8.0, 0.5, 1e-6), 3)
         1.03
     """
+    if alpha == inf:
+        return psi_covering_pure(rho)
 
     def bound(epsilon: Array) -> Array:
         gap = rho - epsilon
         with np.errstate(divide="ignore", over="ignore"):
             t = np.where(gap > 0.0, 1.0 / np.expm1(np.maximum(gap, 1e-300)), inf)
-        return _conversion(np.minimum(t, alpha - 1.0), np.full_like(epsilon, rho), epsilon)
+        return _conversion(np.minimum(t, min(alpha - 1.0, 1e9)), np.full_like(epsilon, rho), epsilon)
 
     return psi_covering(bound, kappa)
 
@@ -110,7 +116,8 @@ def _conversion(t: Array, rho: Array, epsilon: Array) -> Array:
 def psi_covering(bound: Bound, kappa: float) -> float:
     """Smallest psi with bound(epsilon) <= kappa + (1 - kappa) delta_psi(epsilon) for all epsilon >= 0, rounded up.
 
-    Cells that might need more than the best psi so far are cut in two until the excess is a relative 1e-9.
+    Cells that might need more than the best psi so far are cut in two until the excess is a relative 1e-9; or, for a
+    bound that is Gaussian itself, so that every cell is critical, until there are 65,536 of them: 1e-2 at most.
     """
     end = _where_bound_reaches(bound, kappa)
     edges = np.concatenate([[0.0], np.geomspace(1e-6 * end, end, CELLS)]) if end > 0.0 else np.zeros(2)

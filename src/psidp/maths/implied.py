@@ -51,7 +51,7 @@ def epsilon_from_psi(psi: Reals, delta: Reals) -> Reals:
     m, _ = _solve_m(safe, delta, 0.0 * delta, 1.0 - delta)
     epsilon = safe * m
     epsilon += EPSILON_SLACK * UNIT * (epsilon + safe)
-    epsilon = select(delta > 0.0, epsilon, np.inf)
+    epsilon = select((delta > 0.0) & (psi < 1e150), epsilon, np.inf)  # psi^2 overflows soon after
     zero = m == 0.0
     if zero.any():
         epsilon = select(zero & (np.asarray(delta_from_psi(psi, 0.0)) <= delta), 0.0, epsilon)
@@ -82,7 +82,7 @@ def epsilon_from_log_delta(psi: Reals, log_delta: Reals) -> Reals:
     m, slope = _solve_m(safe, 1.0 + 0.0 * safe, log_delta, np.maximum(-np.expm1(log_delta), TINY))
     epsilon = safe * m
     epsilon += EPSILON_SLACK * UNIT * (epsilon + safe * (1.0 + np.abs(log_delta / slope)))
-    epsilon = select(log_delta > -np.inf, epsilon, np.inf)
+    epsilon = select((epsilon >= 0.0) & (log_delta > -np.inf) & (psi < 1e150), epsilon, np.inf)
     zero = m == 0.0
     if zero.any():
         epsilon = select(zero & (np.asarray(log_delta_from_psi(psi, 0.0)) <= log_delta), 0.0, epsilon)
@@ -95,7 +95,7 @@ def _solve_m(psi: Reals, delta: Reals, shift: Reals, rest: Reals) -> tuple[Reals
     upper = rest < 0.6  # else a > -0.625, and D does not cancel
     if upper.any():
         m = select(upper, _start_m_upper(psi, rest), m)
-    for _ in range(2):
+    for _ in range(3 if (psi > 1e6).any() else 2):  # b - 1/R(b) has lost its digits there, and a step its order
         m, slope = _step_m(psi, m, delta, shift, rest, upper)
     return m, slope
 
@@ -184,10 +184,12 @@ def psi_from_epsilon_delta(epsilon: Reals, delta: Reals) -> Reals:
     References:
         Balle and Wang 2018, Algorithm 1, here without bisection.
     """
+    finite = epsilon < np.inf
+    epsilon = select(epsilon < 2.3e-308, 0.0, np.minimum(epsilon, 1e300))  # so far out, the next smaller psi serves
     inflection = np.sqrt(2.0 * epsilon)
     below = delta <= inflection / (inflection + G) * (G / SQRT_2PI)  # of delta there, to five per cent
     psi = _by_road(below, (delta < 0.3) | ((delta < 0.46) & (epsilon < 1.0)), epsilon, delta) * (1.0 - PSI_SLACK * UNIT)
-    psi = select((delta < 1.0) & (epsilon < np.inf), psi, np.inf)
+    psi = select((delta < 1.0) & finite, psi, np.inf)
     return select(delta > 0.0, psi, 0.0)
 
 

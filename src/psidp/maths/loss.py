@@ -44,9 +44,9 @@ def sufficient_delta(psi: Reals, epsilon: Reals) -> Reals:
         0.3085
     """
     a = epsilon / psi - 0.5 * psi
-    error = tail_error(a) + 4.0 * UNIT * (np.abs(a) + 1.0) * (epsilon / psi + psi)
-    delta = np.where(a > 0.0, tail(a) * (1.0 + error), 1.0 - tail(-a) * (1.0 - np.minimum(error, 1.0)))
-    delta = np.clip(np.nextafter(delta, 1.0), TINY, 1.0)
+    error = np.minimum(tail_error(np.abs(a)) + 4.0 * UNIT * (np.abs(a) + 1.0) * (epsilon / psi + psi), 1.0)
+    delta = select(a > 0.0, tail(a) * (1.0 + error) + 4.0 * TINY, np.nextafter(1.0 - tail(-a) * (1.0 - error), 1.0))
+    delta = np.clip(delta, TINY, 1.0)
     return select((psi > 0.0) & (epsilon < np.inf), delta, 0.0)
 
 

@@ -46,7 +46,7 @@ def mills_difference(a: Reals, m: Reals, psi: Reals) -> Reals:
     series where m > 1000; relative error below 2e-15 in the first two, below 1e-10 in the last, where log delta < -4e5.
     """
     near = (psi <= 1.25) | (m >= 2.5 * psi)
-    far = m > 1e3
+    far = near & (m > 1e3)  # so that a is large too
     if far.any():
         return select(far, _asymptotic(a, a + psi, psi), _finite(a, np.minimum(m, 1e3), psi, near))
     return _finite(a, m, psi, near)

@@ -4,14 +4,14 @@ The conversions are bounds, not values: the profile of psi is exact and is what 
 hold RDP numbers, and because the paper compares them.
 """
 
-from math import inf, log
+from math import inf, log, sqrt
 from typing import Literal
 
 import numpy as np
 
 from psidp.maths.elementwise import Reals, elementwise, select
-from psidp.maths.normal import UNIT
-from psidp.symbols import symbol
+from psidp.maths.normal import TINY, UNIT
+from psidp.symbols import symbol, whole
 
 __all__ = [
     "Conversion",
@@ -41,7 +41,7 @@ def rho_from_psi(psi: Reals, alpha: Reals) -> Reals:
     References:
         The paper's RDP lemma; Mironov 2017, Proposition 7.
     """
-    return select(psi > 0.0, 0.5 * alpha * psi * psi * (1.0 + 4.0 * UNIT), 0.0)
+    return select(psi > 0.0, 0.5 * alpha * psi * psi * (1.0 + 4.0 * UNIT) + 2.0 * TINY, 0.0)
 
 
 @elementwise
@@ -54,9 +54,9 @@ def psi_from_rho(rho: Reals, alpha: Reals) -> Reals:
 
     Examples:
         >>> psi_from_rho(1.0, 2.0)
-        0.9999999999999996
+        0.9999999999999991
     """
-    return select(rho < np.inf, np.sqrt(2.0 * rho / alpha) * (1.0 - 4.0 * UNIT), np.inf)
+    return select(rho < np.inf, sqrt(2.0) * np.sqrt(rho) / np.sqrt(alpha) * (1.0 - 8.0 * UNIT), np.inf)
 
 
 def zcdp_from_psi(psi: Reals) -> Reals:
@@ -121,8 +121,9 @@ def _standard(rho: Reals, alpha: Reals, delta: Reals) -> Reals:
 @elementwise
 def _improved(rho: Reals, alpha: Reals, delta: Reals) -> Reals:
     extra = -(np.log(delta) + np.log(alpha)) / (alpha - 1.0)
-    shrink = np.log1p(-1.0 / alpha)
-    return _at_order(rho, alpha, delta, rho + extra + shrink, rho + np.abs(extra) + np.abs(shrink))
+    shrink = -np.log1p(1.0 / (alpha - 1.0))
+    size = rho - shrink + (np.log(alpha) - np.log(delta)) / (alpha - 1.0)
+    return _at_order(rho, alpha, delta, rho + extra + shrink, size)
 
 
 def _at_order(rho: Reals, alpha: Reals, delta: Reals, epsilon: Reals, size: Reals) -> Reals:
@@ -153,19 +154,19 @@ def alpha_optimal(psi: Reals, delta: Reals, conversion: Conversion = "improved")
 
 @elementwise
 def _alpha_standard(psi: Reals, delta: Reals) -> Reals:
-    return 1.0 + np.sqrt(-2.0 * np.log(delta)) / psi
+    return select(delta < 1.0, 1.0 + np.sqrt(-2.0 * np.log(delta)) / psi, 1.0)
 
 
 @elementwise
 def _alpha_improved(psi: Reals, delta: Reals) -> Reals:
     """Newton from above in s = log(alpha - 1), in which the equation is convex and increasing."""
     goal = -np.log(delta)
-    s = np.minimum(0.5 * np.log(2.0 * goal) - np.log(psi), goal)
+    s = np.minimum(0.5 * np.log(2.0 * goal) - np.log(psi), goal + np.log(-np.expm1(-goal)))
     for _ in range(40):
-        t = np.exp(s)
+        t = np.exp(np.minimum(s, 700.0))  # as large as alpha can be for a float
         value = 0.5 * (psi * t) ** 2 + np.log1p(t) - goal
         s = s - value / ((psi * t) ** 2 + t / (1.0 + t))
-    return select(delta < 1.0, 1.0 + np.exp(s), 1.0)
+    return select(delta < 1.0, select(delta > 0.0, 1.0 + t, np.inf), 1.0)
 
 
 def epsilon_via_rdp(psi: Reals, delta: Reals, conversion: Conversion = "improved") -> Reals:
@@ -179,11 +180,9 @@ def epsilon_via_rdp(psi: Reals, delta: Reals, conversion: Conversion = "improved
         >>> round(epsilon_via_rdp(1.0, 1e-5), 6)
         4.728387
     """
-    p, d = np.broadcast_arrays(symbol("psi").array(psi), symbol("delta").array(delta))
-    with np.errstate(all="ignore"):
-        alpha = np.maximum(np.asarray(alpha_optimal(p, d, conversion)), 1.0)
-    alpha = np.where(np.isfinite(alpha), alpha, np.inf)
-    epsilon = np.asarray(epsilon_from_rdp(np.asarray(rho_from_psi(p, alpha)), alpha, d, conversion))
+    alpha = alpha_optimal(psi, delta, conversion)
+    p, d = symbol("psi").array(psi), symbol("delta").array(delta)
+    epsilon = np.asarray(epsilon_from_rdp(rho_from_psi(p, alpha), alpha, d, conversion))
     epsilon = np.where((p == 0.0) | (d == 1.0), 0.0, epsilon)
     return float(epsilon) if epsilon.ndim == 0 else epsilon
 
@@ -214,22 +213,20 @@ def renyi_divergence(alpha: float, distance: float, sigma_i: float, sigma_j: flo
     """
     alpha, distance = symbol("alpha").number(alpha), symbol("sensitivity").number(distance)
     si, sj = symbol("sigma").number(sigma_i), symbol("sigma").number(sigma_j)
-    if not (isinstance(dimension, int) and dimension >= 1):
-        raise ValueError(f"dimension must be a whole number of at least 1, got dimension={dimension}.")
-    vi, vj, square = si * si, sj * sj, distance * distance
-    if alpha == 1.0:
-        return dimension * (log(sj / si) + vi / (2.0 * vj) - 0.5) + square / (2.0 * vj)
+    d = whole("dimension", dimension)
+    log_ratio, v, square = log(sj) - log(si), (si / sj) * (si / sj), (distance / sj) * (distance / sj)
     if alpha == inf:
-        return _largest_log_ratio(dimension, si, sj, square)
-    s = vi + alpha * (vj - vi)
+        return _largest_log_ratio(d, log_ratio, v, square)
+    if alpha == 1.0:
+        return max(d * (log_ratio + 0.5 * (v - 1.0)) + 0.5 * square, 0.0)
+    s = v + alpha * (1.0 - v) if v < inf else -inf  # in units of sigma_j^2, like v and square
     if not s > 0.0:
         return inf
-    spread = log(sj / si) + log(vj / s) / (2.0 * (alpha - 1.0))
-    return dimension * spread + alpha * square / (2.0 * s)
+    return max(d * (log_ratio - log(s) / (2.0 * (alpha - 1.0))), 0.0) + square * (0.5 * alpha / s)
 
 
-def _largest_log_ratio(dimension: int, si: float, sj: float, square: float) -> float:
+def _largest_log_ratio(d: int, log_ratio: float, v: float, square: float) -> float:
     """The divergence of order infinity: the largest log density ratio."""
-    if sj > si:
-        return dimension * log(sj / si) + square / (2.0 * (sj * sj - si * si))
-    return 0.0 if sj == si and square == 0.0 else inf
+    if v < 1.0:
+        return d * log_ratio + 0.5 * square / (1.0 - v)
+    return 0.0 if v == 1.0 and square == 0.0 else inf

@@ -6,8 +6,11 @@ Every function rounds up.
 """
 
 from fractions import Fraction
-from math import inf, isfinite, isqrt, nextafter, sqrt
+from math import inf, isqrt, nextafter
+from numbers import Rational
 from typing import Literal
+
+from psidp.symbols import finite, whole
 
 __all__ = [
     "Adjacency",
@@ -37,7 +40,7 @@ def count(adjacency: Adjacency, contributions: int = 1) -> float:
         (1.0, 3.0)
     """
     check_adjacency(adjacency)
-    return float(_whole("contributions", contributions))
+    return _up(Fraction(whole("contributions", contributions)))
 
 
 def clipped_sum(lower: float, upper: float, adjacency: Adjacency, contributions: int = 1) -> float:
@@ -52,9 +55,8 @@ def clipped_sum(lower: float, upper: float, adjacency: Adjacency, contributions:
         >>> clipped_sum(0.0, 5.0, "replace-one", contributions=2)
         10.0
     """
-    _bounds(lower, upper)
-    k = _whole("contributions", contributions)
-    low, high = Fraction(lower), Fraction(upper)
+    low, high = _bounds(lower, upper)
+    k = whole("contributions", contributions)
     if check_adjacency(adjacency) == "add-remove":
         return _up(k * max(abs(low), abs(high)))
     return _up(high - low if k == 1 else max(k * high, Fraction(0)) - min(k * low, Fraction(0)))
@@ -72,8 +74,8 @@ def mean_of_known_size(lower: float, upper: float, size: int, adjacency: Adjacen
             'adjacency must be "replace-one" for a mean of known size: adding or removing a person changes the size. '
             "Release a noisy sum and a noisy count instead."
         )
-    _bounds(lower, upper)
-    return _up((Fraction(upper) - Fraction(lower)) / _whole("size", size))
+    low, high = _bounds(lower, upper)
+    return _up((high - low) / whole("size", size))
 
 
 def histogram(adjacency: Adjacency, contributions: int = 1, one_per_bin: bool = False) -> float:
@@ -88,9 +90,9 @@ def histogram(adjacency: Adjacency, contributions: int = 1, one_per_bin: bool = 
         >>> histogram("add-remove", contributions=4), histogram("add-remove", contributions=4, one_per_bin=True)
         (4.0, 2.0)
     """
-    k = _whole("contributions", contributions)
+    k = whole("contributions", contributions)
     square = (k if one_per_bin else k * k) * (1 if check_adjacency(adjacency) == "add-remove" else 2)
-    return float(isqrt(square)) if isqrt(square) ** 2 == square else nextafter(sqrt(square), inf)
+    return _up(Fraction(isqrt((square << 128) - 1) + 1, 2**64))
 
 
 def clipped_vector(norm: float, adjacency: Adjacency, contributions: int = 1) -> float:
@@ -100,10 +102,11 @@ def clipped_vector(norm: float, adjacency: Adjacency, contributions: int = 1) ->
         >>> clipped_vector(1.5, "add-remove"), clipped_vector(1.5, "replace-one")
         (1.5, 3.0)
     """
-    if not (isfinite(norm) and norm >= 0.0):
+    radius = _exact("norm", norm)
+    if not radius >= 0:
         raise ValueError(f"norm (the clipping bound) must be in [0, inf), got norm={norm}.")
-    k = _whole("contributions", contributions) * (1 if check_adjacency(adjacency) == "add-remove" else 2)
-    return _up(k * Fraction(norm))
+    k = whole("contributions", contributions) * (1 if check_adjacency(adjacency) == "add-remove" else 2)
+    return _up(k * radius)
 
 
 def _up(value: Fraction) -> float:
@@ -115,12 +118,14 @@ def _up(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else nextafter(nearest, inf)
 
 
-def _bounds(lower: float, upper: float) -> None:
-    if not (isfinite(lower) and isfinite(upper) and lower <= upper):
-        raise ValueError(f"bounds must be finite with lower <= upper, got lower={lower}, upper={upper}.")
+def _bounds(lower: float, upper: float) -> tuple[Fraction, Fraction]:
+    low, high = _exact("lower", lower), _exact("upper", upper)
+    if not low <= high:
+        raise ValueError(f"bounds must have lower <= upper, got lower={lower}, upper={upper}.")
+    return low, high
 
 
-def _whole(name: str, value: int) -> int:
-    if isinstance(value, bool) or not (isinstance(value, int) and value >= 1):
-        raise ValueError(f"{name} must be a whole number of at least 1, got {name}={value}.")
-    return value
+def _exact(name: str, value: float) -> Fraction:
+    """The finite number as it is, without a rounding even where it is a fraction."""
+    number = finite(name, value)
+    return Fraction(value) if isinstance(value, Rational) else Fraction(number)

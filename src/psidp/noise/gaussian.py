@@ -37,8 +37,8 @@ class RoundedGaussian:
         The result is a function of the real number x + sigma N and of nothing else: the double nearest to
         the nearest multiple of the grid. No step is approximate: what doubles cannot decide is decided by
         pairs of doubles, and what those cannot, by integers (docs/design/noise.md,
-        tests/noise/test_exactness.py). No branch depends on x, and for vectors up to 2048 entries none on
-        the noise, except for those last resorts.
+        tests/noise/test_exactness.py). Nothing is drawn, skipped or refused because of x, and in vectors up to
+        2048 entries nothing because of the noise, except for those last resorts.
 
     Args:
         sigma: standard deviation of the noise, in [2^-990, 2^991).

@@ -10,11 +10,15 @@ import psidp.present.paper as paper_experiment
 import psidp.symbols as symbols
 from psidp.errors import PsidpError
 from psidp.maths.sensitivity import check_adjacency
-from psidp.present import conversions, notion, release
+from psidp.present import audit, conversions, ledger, notion, release
+from psidp.present.account import account_command, calibrate_run
+from psidp.present.card.command import card
 from psidp.present.comparison import rank
 from psidp.present.demo import demo as demonstrate
 from psidp.present.digits import up
+from psidp.present.figures.command import figures_command
 from psidp.present.tables import console, show_comparison, show_explanation, show_json, show_paper
+from psidp.present.web.command import explore
 from psidp.present.words import sentences, statements
 
 __all__ = ["app", "main"]
@@ -26,6 +30,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(release.app, name="release")
+app.command()(audit.audit)
+app.add_typer(ledger.app, name="ledger")
+app.command("account")(account_command)
 
 
 @app.command()
@@ -102,7 +109,15 @@ def convert(
 
 @app.command()
 def calibrate(
-    sensitivity: Annotated[float, typer.Option("--sensitivity", help="L2 sensitivity of the query, [0,inf)")],
+    sensitivity: Annotated[
+        float | None, typer.Option("--sensitivity", help="L2 sensitivity of the query, [0,inf)")
+    ] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="for a DP-SGD run: number of noisy steps")] = None,
+    sampling_rate: Annotated[
+        float | None, typer.Option("--sampling-rate", help="for a DP-SGD run: chance of a record to be in a batch")
+    ] = None,
+    sampling: Annotated[str, typer.Option("--sampling", help="poisson or without-replacement")] = "poisson",
+    kappa: Annotated[float | None, typer.Option("--kappa", help="for a DP-SGD run and --psi: what it may miss")] = None,
     psi: notion.Psi = None,
     epsilon: notion.Epsilon = None,
     delta: notion.Delta = None,
@@ -117,10 +132,17 @@ def calibrate(
     unit: notion.Unit = "record",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Choose sigma for a query of given sensitivity and a target in any notion.
+    """Choose sigma for a query of given sensitivity, or noise_multiplier for a DP-SGD run, and a target.
 
     Example: psidp calibrate --sensitivity 1 --epsilon 1 --delta 1e-5
+
+    Example: psidp calibrate --steps 1000 --sampling-rate 0.01 --epsilon 2 --delta 1e-5
     """
+    if steps is not None and sampling_rate is not None and sensitivity is None:
+        targets = {"epsilon": epsilon, "delta": delta, "psi": psi, "kappa": kappa, "advantage": advantage}
+        return calibrate_run(sampling_rate, steps, sampling, as_json, targets)
+    if sensitivity is None or steps is not None or sampling_rate is not None:
+        raise TypeError("calibrate needs --sensitivity for a query, or --steps and --sampling-rate for a DP-SGD run.")
     guarantee = notion.chosen(
         adjacency, unit, psi=psi, epsilon=epsilon, delta=delta, auc=auc, advantage=advantage, tpr=tpr, fpr=fpr,
         alpha=alpha, rho=rho, zcdp=zcdp,
@@ -187,9 +209,16 @@ def notation() -> None:
 
 
 @app.command()
-def demo() -> None:
-    """Show in a minute what psidp does and what it means."""
-    demonstrate()
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", help="where its files go")] = Path("psidp-demo"),
+) -> None:
+    """Show in a minute what psidp does and what it means: a clinic's table, a budget, three releases, a refusal."""
+    demonstrate(folder)
+
+
+app.command()(card)
+app.command("figures")(figures_command)
+app.command()(explore)
 
 
 def main() -> None:

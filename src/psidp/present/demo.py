@@ -1,36 +1,95 @@
-"""The demonstration: one mechanism explained, three compared, the paper's experiment reproduced."""
+"""The demonstration: a clinic's table, a budget, three releases, the refusal of a fourth, and what it all means."""
 
+from pathlib import Path
 from typing import Any
 
-from psidp.guarantee import Guarantee
-from psidp.maths.sensitivity import mean_of_known_size
-from psidp.present.comparison import rank
+from psidp.errors import BudgetExceededError
+from psidp.present.clinic import write_visits
 from psidp.present.digits import up
-from psidp.present.paper import experiment
-from psidp.present.tables import console, show_comparison, show_explanation, show_paper
+from psidp.present.release_table import shown
+from psidp.present.tables import console
+from psidp.present.words import sentences
+from psidp.release import ask
+from psidp.release.answer import Answer
+from psidp.release.curator import Curator
+from psidp.release.keys import PrivateKeys
+from psidp.release.ledger import Ledger
 
 __all__ = ["demo"]
 
+BUDGET, PSI, KAPPA = "survey-2026", 1.0, 1e-6
 
-def demo() -> None:
-    """Tell the story on the console."""
-    terms: Any = {"adjacency": "replace-one", "unit": "patient"}
-    sensitivity = mean_of_known_size(18.0, 90.0, size=2000)
-    mine = Guarantee.gaussian(sensitivity=sensitivity, sigma=0.072, **terms)
-    console.rule("1. One mechanism")
+
+def demo(folder: Path = Path("psidp-demo")) -> None:
+    """Tell the story on the console and leave files to look at."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.glob("ledger.db*"):
+        stale.unlink()
+    console.rule("1. A table and a budget")
+    path, rows = write_visits(folder)
+    ledger = Ledger(folder / "ledger.db")
+    ledger.open(BUDGET, PSI, KAPPA, unit="patient", by="the clinic", purpose="what the 2026 survey may reveal")
+    curator = Curator(path, unit="patient_id", ledger=ledger, budget=BUDGET)
     console.print(
-        "A clinic publishes the mean age of its 2,000 patients, ages clipped to 18 to 90. Replacing one patient moves "
-        f"the mean by at most {up(sensitivity, 3)} years: that is the sensitivity. It adds Gaussian noise with a "
-        "standard deviation of sigma = 0.072 years. What did it promise?\n"
+        f"A made-up clinic has {rows:,} visits in {path}. It allows psi = {PSI:g} for each patient over everything it "
+        f"will ever publish of them, and opens the budget {BUDGET!r} in {folder / 'ledger.db'}.\n",
+        markup=False,
     )
-    show_explanation(mine)
+    _releases(curator, folder)
+    _refusal(curator)
+    console.rule("6. What it means")
+    spent = ledger.report(BUDGET).spent
+    console.print(f"Spent so far: psi = {up(spent.psi)}, kappa = {up(spent.kappa, 2)}, per patient.\n", markup=False)
+    for sentence in sentences(spent):
+        console.print(f"{sentence}\n", markup=False)
+    console.print(
+        f"To look at: visits.csv, wards.csv, wards_answer.csv, plan.sql and ledger.db in {folder}. Next: psidp ledger "
+        f"show {folder / 'ledger.db'}, psidp release table --help, psidp explain --psi 1.",
+        markup=False,
+    )
+    ledger.dispose()
 
-    console.rule("2. Three mechanisms")
-    console.print("Two colleagues describe theirs in other words. Which of the three is the most private?\n")
-    target, area = Guarantee.gaussian(epsilon=1, delta=1e-5, **terms), Guarantee.gaussian(auc=0.75, **terms)
-    show_comparison(rank([("the mean age", mine), ("epsilon=1,delta=1e-5", target), ("auc=0.75", area)]))
 
-    console.rule("3. The paper's experiment")
-    console.print("Three roads from psi to epsilon. Only the first is exact; the other two give privacy away.\n")
-    show_paper(7, experiment(7))
-    console.print("Next: psidp explain --help, psidp compare --help, and the README's tour.")
+def _releases(curator: Curator, folder: Path) -> None:
+    """Three questions that fit."""
+    console.rule("2. First the plan, then the first release")
+    question: dict[str, Any] = {"by": "ward", "keys": folder / "wards.csv", "psi": 0.6, "contribution": 4}
+    asks = (ask.count(), ask.sum("cost", 0, 5000))
+    plan = curator.plan(*asks, **question)
+    (folder / "plan.sql").write_text(";\n\n".join(plan.sql) + ";\n", encoding="utf-8")
+    console.print(f"{plan.summary()}\n", markup=False)
+    answer = curator.release(*asks, **question, key="wards")
+    (folder / "wards_answer.csv").write_text(answer.frame().to_csv(index=False), encoding="utf-8")
+    _show(answer)
+    console.print("No ward is called quarantine in the table: a public key that is absent has noise alone.\n")
+    console.rule("3. Asked again")
+    again = curator.release(*asks, **question, key="wards")
+    same = list(again) == list(answer)
+    console.print(
+        f"The same question under the same key gives {'the very same' if same else 'other'} numbers, from the ledger. "
+        f"{again.left}\n",
+        markup=False,
+    )
+    console.rule("4. Two more releases")
+    adults: dict[str, Any] = {"where": "age >= 18", "contribution": 2, "psi": 0.5}
+    _show(curator.release(ask.mean("cost", 0, 5000), ask.quantiles("age", range(18, 103, 4)), **adults))
+    keys = PrivateKeys(kappa=1e-9, at_most=6)
+    _show(curator.release(ask.units(), by="diagnosis", keys=keys, psi=0.5, contribution="auto"))
+    console.print(
+        "Here nobody named the diagnoses beforehand. Those that a crowd has came through the threshold; a patient with "
+        "a syndrome of his own does not make it appear.\n"
+    )
+
+
+def _refusal(curator: Curator) -> None:
+    """The question that does not fit."""
+    console.rule("5. A fourth that does not fit")
+    try:
+        curator.release(ask.histogram("age", range(0, 111, 10)), psi=0.5)
+    except BudgetExceededError as refusal:
+        console.print(f"{refusal}\n", markup=False)
+
+
+def _show(answer: Answer) -> None:
+    console.print(shown(answer))
+    console.print(f"{answer.summary()}\n", markup=False)

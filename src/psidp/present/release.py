@@ -9,8 +9,11 @@ import typer
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present import notion
 from psidp.present.digits import up
+from psidp.present.release_table import release_table
+from psidp.present.standing import in_words, plain
 from psidp.present.tables import show_json
 from psidp.release.columns import check_target, read_column, write_column
+from psidp.release.ledger import Ledger
 from psidp.release.mechanism import GaussianMechanism
 from psidp.release.result import Release
 
@@ -21,12 +24,17 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+app.command(name="table")(release_table)
 
 Grid = Annotated[float | None, typer.Option("--grid", help="step of the released values, a power of two")]
 Integers = Annotated[bool, typer.Option("--integers", help="whole numbers in, whole numbers out")]
 Needed = Annotated[
     float, typer.Option("--sensitivity", help="how far one unit can move the answer, all numbers together, in L2 norm")
 ]
+Book = Annotated[str, typer.Option("--ledger", help="pay from this ledger first: a path, or postgresql://...")]
+Name = Annotated[str, typer.Option("--budget", help="the budget in that ledger")]
+Why = Annotated[str, typer.Option("--purpose", help="why, in words, for the ledger")]
+Key = Annotated[str, typer.Option("--key", help="idempotency key: a retry prints the same answer and spends nothing")]
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -46,6 +54,10 @@ def value(
     integers: Integers = False,
     adjacency: notion.Adjacent = "add-remove",
     unit: notion.Unit = "record",
+    ledger: Book = "",
+    budget: Name = "",
+    purpose: Why = "",
+    key: Key = "",
     as_json: notion.AsJson = False,
 ) -> None:
     """Release one number, or several as one vector.
@@ -53,19 +65,20 @@ def value(
     Example: psidp release value 123.4 --sensitivity 1 --epsilon 1 --delta 1e-6
     """
     mechanism = _mechanism(
-        sensitivity, sigma, grid, adjacency, unit,
+        sensitivity, sigma, grid, adjacency, unit, ledger, budget,
         psi=psi, epsilon=epsilon, delta=delta, auc=auc, advantage=advantage, zcdp=zcdp,
     )  # fmt: skip
     words = sys.stdin.read().split() if numbers == ["-"] else numbers
     parsed = [_parsed(word, integers) for word in words]
     if not parsed:
         raise ValueError("the value to release must be at least one number, got none.")
-    release = mechanism.release(parsed[0] if len(parsed) == 1 else np.array(parsed), integers=integers)
+    x = parsed[0] if len(parsed) == 1 else np.array(parsed)
+    release = mechanism.release(x, integers=integers, **_payment(mechanism, purpose, key, "value"))
     if as_json:
         return show_json(_described(release))
     for number in np.atleast_1d(release.value).tolist():
         typer.echo(repr(number))
-    return _say_cost(release, delta)
+    return _say_cost(release, delta, mechanism)
 
 
 @app.command()
@@ -86,6 +99,10 @@ def column(
     grid: Grid = None,
     adjacency: notion.Adjacent = "add-remove",
     unit: notion.Unit = "record",
+    ledger: Book = "",
+    budget: Name = "",
+    purpose: Why = "",
+    key: Key = "",
     as_json: notion.AsJson = False,
 ) -> None:
     """Release a column of numbers as one vector. No other column is written. Cells without a number count as 0.
@@ -93,27 +110,43 @@ def column(
     Example: psidp release column counts.csv --column visits --sensitivity 1 --psi 0.5
     """
     mechanism = _mechanism(
-        sensitivity, sigma, grid, adjacency, unit,
+        sensitivity, sigma, grid, adjacency, unit, ledger, budget,
         psi=psi, epsilon=epsilon, delta=delta, auc=auc, advantage=advantage, zcdp=zcdp,
     )  # fmt: skip
     numbers = read_column(source, column)
     check_target(output, numbers.ndim)
-    release = mechanism.release(numbers)
+    release = mechanism.release(numbers, **_payment(mechanism, purpose, key, f"column {column}"))
     if as_json:
         return show_json(_described(release))
     write_column(output, column, np.asarray(release.value))
-    return _say_cost(release, delta)
+    return _say_cost(release, delta, mechanism)
 
 
 def _mechanism(
-    sensitivity: float, sigma: float | None, grid: float | None, adjacency: str, unit: str, **target: float | None
+    sensitivity: float,
+    sigma: float | None,
+    grid: float | None,
+    adjacency: str,
+    unit: str,
+    ledger: str,
+    budget: str,
+    **target: float | None,
 ) -> GaussianMechanism:
     """The mechanism with a given sigma, or the one that meets a target."""
+    paid: Any = {"ledger": Ledger(ledger) if ledger else None, "budget": budget}
     if sigma is None:
-        return GaussianMechanism.calibrate(sensitivity, guarantee=notion.chosen(adjacency, unit, **target), grid=grid)
+        guarantee = notion.chosen(adjacency, unit, **target)
+        return GaussianMechanism.calibrate(sensitivity, guarantee=guarantee, grid=grid, **paid)
     if given := [name for name, number in target.items() if number is not None]:
         raise ValueError(f"sigma must be given alone or left out: {', '.join(given)} chooses sigma as well.")
-    return GaussianMechanism(sensitivity, sigma, check_adjacency(adjacency), unit, grid)
+    return GaussianMechanism(sensitivity, sigma, check_adjacency(adjacency), unit, grid, **paid)
+
+
+def _payment(mechanism: GaussianMechanism, purpose: str, key: str, request: str) -> dict[str, Any]:
+    """What the ledger wants to know; nothing where there is none."""
+    if mechanism.ledger is None and not (purpose or key):
+        return {}
+    return {"purpose": purpose, "key": key, "request": request}
 
 
 def _parsed(word: str, integers: bool) -> Any:
@@ -132,14 +165,18 @@ def _described(release: Release) -> dict[str, Any]:
     return release.to_dict() | {"confidence_interval": interval, "mean_squared_error": release.mean_squared_error}
 
 
-def _say_cost(release: Release, delta: float | None) -> None:
+def _say_cost(release: Release, delta: float | None, mechanism: GaussianMechanism) -> None:
     """What was spent and how good the answer is, beside the answer and not in it."""
     g, at = release.guarantee, 1e-5 if delta is None else delta
     low, high = (np.atleast_1d(end) for end in release.confidence_interval(0.95))
     room = float(np.max(high - low, initial=0.0)) / 2.0
+    paid = "No ledger was asked, so nothing was written down."
+    if mechanism.ledger is not None:
+        left = mechanism.ledger.remaining(mechanism.budget)
+        paid = f"Paid from budget {plain(mechanism.budget)}. {in_words(left)}"
     typer.echo(
         f"Spent psi = {up(g.psi)} ({g.adjacency}, per {g.unit}): epsilon {up(float(g.epsilon(at)))} at delta = {at:g}. "
         f"Noise of standard deviation {up(release.sigma)}; each true number lies within {up(room)} of the one "
-        "released with probability 0.95. No ledger was asked, so nothing was written down.",
+        f"released with probability 0.95. {paid}",
         err=True,
     )

@@ -13,6 +13,7 @@ from psidp.guarantee import Guarantee
 from psidp.present import paper
 from psidp.present.comparison import Ranked
 from psidp.present.digits import up
+from psidp.present.finite import finite
 from psidp.present.words import sentences, statements
 
 __all__ = ["console", "show_comparison", "show_explanation", "show_json", "show_paper", "table"]
@@ -76,14 +77,4 @@ def show_paper(figure: int, columns: paper.Columns) -> None:
 
 def show_json(values: dict[str, Any]) -> None:
     """Plain JSON on standard output; infinities as the strings "inf" and "-inf", since JSON has none."""
-    typer.echo(json.dumps(_finite(values), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return str(value)
-    return value
+    typer.echo(json.dumps(finite(values), indent=2, ensure_ascii=False, allow_nan=False))

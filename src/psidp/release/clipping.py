@@ -54,7 +54,8 @@ def clip_sum(rows: Any, norm: float) -> ClippedSum:
         The bound is proved in docs/design/noise.md, claim 9, and tried in tests/release/test_clipping.py.
 
     Args:
-        rows: n numbers or an n by d matrix, n up to 2^30.
+        rows: n numbers or an n by d matrix, n up to 2^30, one row for each unit of privacy: what a person has in
+            several rows must be added up first, or the guarantee is per row.
         norm: the bound, in [2^-900, 2^901).
 
     Examples:

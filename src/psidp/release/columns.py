@@ -2,8 +2,9 @@
 
 import csv
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TextIO
 
 import numpy as np
@@ -11,12 +12,28 @@ from numpy.typing import NDArray
 
 from psidp.errors import MissingExtraError
 
-__all__ = ["check_target", "read_column", "write_column"]
+__all__ = ["check_target", "column_names", "read_column", "write_column"]
 
+NO_WORDS: Mapping[str, float] = MappingProxyType({})
 KINDS = ".csv, .npy or .parquet, or - for CSV on standard input"
 
 
-def read_column(source: str, column: str | None = None) -> NDArray[Any]:
+def column_names(source: str) -> list[str]:
+    """The names of a file's columns; for an array without names their numbers, from 0."""
+    kind = Path(source).suffix.lower()
+    if kind == ".csv":
+        with Path(source).open(newline="", errors="replace") as file:
+            return next(csv.reader(file), [])
+    if kind == ".npy":
+        array = np.load(source, allow_pickle=False, mmap_mode="r")
+        return list(array.dtype.names or map(str, range(array.shape[1] if array.ndim == 2 else 1)))
+    if kind == ".parquet":
+        with _duckdb().connect() as database:
+            return list(database.read_parquet(str(Path(source))).columns)
+    raise ValueError(f"the file must be .csv, .npy or .parquet, got {source!r}.")
+
+
+def read_column(source: str, column: str | None = None, words: Mapping[str, float] = NO_WORDS) -> NDArray[Any]:
     """The numbers of one column of a file, or the whole array of an .npy file.
 
     Guarantees:
@@ -26,13 +43,14 @@ def read_column(source: str, column: str | None = None) -> NDArray[Any]:
     Args:
         source: a path that ends in .csv, .npy or .parquet, or "-" for CSV on standard input.
         column: its name; for a two-dimensional array its number, from 0.
+        words: what words in the cells of a CSV file stand for, in small letters.
     """
     if source == "-":
-        return _from_csv(sys.stdin, column)
+        return _from_csv(sys.stdin, column, words)
     kind = Path(source).suffix.lower()
     if kind == ".csv":
         with Path(source).open(newline="", errors="replace") as file:
-            return _from_csv(file, column)
+            return _from_csv(file, column, words)
     if kind == ".npy":
         return _from_array(np.load(source, allow_pickle=False), column)
     if kind == ".parquet":
@@ -63,11 +81,11 @@ def write_column(target: str, column: str | None, values: NDArray[Any]) -> None:
             _to_csv(file, column, values)
 
 
-def _from_csv(file: Iterable[str], column: str | None) -> NDArray[Any]:
+def _from_csv(file: Iterable[str], column: str | None, words: Mapping[str, float]) -> NDArray[Any]:
     """One column by the name in the first line."""
     rows = csv.reader(file)
     place = _place(next(rows, []), column)
-    return np.array([_number(row[place]) if len(row) > place else np.nan for row in rows], np.float64)
+    return np.array([_number(row[place], words) if len(row) > place else np.nan for row in rows], np.float64)
 
 
 def _from_array(array: NDArray[Any], column: str | None) -> NDArray[Any]:
@@ -83,16 +101,20 @@ def _from_array(array: NDArray[Any], column: str | None) -> NDArray[Any]:
 
 def _from_parquet(source: str, column: str | None) -> NDArray[Any]:
     """One column, read by DuckDB."""
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingExtraError("DuckDB to read Parquet", "db") from None
-    with duckdb.connect() as database:
+    with _duckdb().connect() as database:
         table = database.read_parquet(str(Path(source)))
         name = table.columns[_place(list(table.columns), column)]
         quoted = '"' + name.replace('"', '""') + '"'
         numbers = table.project(f"try_cast({quoted} AS DOUBLE) AS number").fetchnumpy()["number"]
     return np.asarray(np.ma.filled(numbers.astype(np.float64), np.nan))
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtraError("DuckDB to read Parquet", "db") from None
+    return duckdb
 
 
 def _place(names: list[str], column: str | None) -> int:
@@ -104,12 +126,12 @@ def _place(names: list[str], column: str | None) -> int:
     return names.index(column)
 
 
-def _number(cell: str) -> float:
+def _number(cell: str, words: Mapping[str, float]) -> float:
     """The number in a cell, or NaN."""
     try:
         return float(cell)
     except ValueError:
-        return float("nan")
+        return words.get(cell.strip().lower(), float("nan"))
 
 
 def _to_csv(file: TextIO, column: str | None, values: NDArray[Any]) -> None:

@@ -12,6 +12,7 @@ from psidp.maths.sensitivity import Adjacency
 from psidp.noise.gaussian import RoundedGaussian
 from psidp.noise.totals import LARGEST, noisy_integer, noisy_integers, noisy_total, noisy_totals
 from psidp.release.clipping import ClippedSum
+from psidp.release.ledger import Ledger
 from psidp.release.result import Release
 from psidp.symbols import symbol
 
@@ -36,6 +37,8 @@ class GaussianMechanism:
         unit: whose data the guarantee protects, in words.
         grid: step of the released values, a power of two in [sigma 2^-44, sigma]; unless told, 2^24 to 2^25
             times below sigma.
+        ledger: where every release is paid for before it is drawn; none unless told.
+        budget: the budget in that ledger.
 
     NaN counts as 0 and values beyond plus or minus `limit` as that limit: both are part of the query,
     without a word, since a complaint would say something about the data. The sensitivity has to hold for
@@ -60,11 +63,15 @@ class GaussianMechanism:
     adjacency: Adjacency = "add-remove"
     unit: str = "record"
     grid: float | None = None
+    ledger: Ledger | None = None
+    budget: str = ""
     guarantee: Guarantee = field(init=False, compare=False)
     _noise: RoundedGaussian = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         sensitivity = symbol("sensitivity").number(self.sensitivity)
+        if (self.ledger is None) != (not self.budget):
+            raise TypeError("ledger and budget must be given together.")
         noise = RoundedGaussian(self.sigma, self.grid)
         guarantee = Guarantee.gaussian(
             sensitivity=sensitivity, sigma=noise.sigma, adjacency=self.adjacency, unit=self.unit
@@ -85,6 +92,8 @@ class GaussianMechanism:
         *,
         guarantee: Guarantee | None = None,
         grid: float | None = None,
+        ledger: Ledger | None = None,
+        budget: str = "",
         **terms: Any,
     ) -> Self:
         """The mechanism with the least noise that keeps a guarantee, or epsilon= and delta=, or any one notion.
@@ -103,14 +112,14 @@ class GaussianMechanism:
         elif terms:
             raise TypeError(f"calibrate takes a guarantee or {', '.join(terms)}, not both.")
         sigma = guarantee.sigma(sensitivity)
-        return cls(sensitivity, sigma, guarantee.adjacency, guarantee.unit, grid)
+        return cls(sensitivity, sigma, guarantee.adjacency, guarantee.unit, grid, ledger, budget)
 
     @property
     def limit(self) -> float:
         """Values beyond plus or minus this count as this."""
         return self._noise.limit
 
-    def release(self, x: Any, *, integers: bool = False, out: NDArray[Any] | None = None) -> Release:
+    def release(self, x: Any, *, integers: bool = False, out: NDArray[Any] | None = None, **payment: Any) -> Release:
         """x with noise, as a Release: a number for a number, an array of the same shape for an array.
 
         Args:
@@ -118,12 +127,24 @@ class GaussianMechanism:
                 that turns into one), or a ClippedSum.
             integers: whole numbers out; only for whole numbers in.
             out: array for the result, which may be x itself; only for arrays of floats.
+            payment: with a ledger, what `Ledger.spend` takes: purpose, and partition, key and request. The spend
+                is durable before anything is drawn; under a key that was answered, that answer comes back.
 
         Refused before any noise is drawn: text, booleans, complex numbers, objects, masked arrays, an `out`
-        that does not fit, a ClippedSum that one unit can move further than the mechanism's sensitivity.
+        that does not fit, a ClippedSum that one unit can move further than the mechanism's sensitivity, and
+        what the budget does not cover.
         """
         draw = self._prepared(x, integers, out)
-        value = draw()
+        if self.ledger is None:
+            if payment:
+                raise TypeError(f"{', '.join(payment)} must be given with a ledger: this mechanism has none.")
+            value = draw()
+        else:
+            public = {"shape": list(np.shape(x)), "integers": integers, "asked": payment.pop("request", None)}
+            event = {"kind": "gaussian", "sensitivity": self.sensitivity, "sigma": self.sigma}
+            terms: dict[str, Any] = {"purpose": ""} | payment | {"event": event, "request": public}
+            with self.ledger.spend(self.budget, self.guarantee, **terms) as entry:
+                value = _unpacked(entry.answer(lambda: _packed(draw())), out)
         rounding = 0.5 * self._noise.grid + (0.5 if integers else 0.0)
         return Release(value, self.sigma, self._noise.grid, rounding, self.guarantee)
 
@@ -171,6 +192,23 @@ def _numbers(x: Any) -> NDArray[Any]:
             f"got {type(x).__name__} of {array.dtype}."
         )
     return array
+
+
+def _packed(value: Any) -> Any:
+    """A drawn value as JSON can hold it: arrays and NumPy's numbers with the name of their type."""
+    named = isinstance(value, np.ndarray | np.generic)
+    return {"dtype": value.dtype.name, "value": value.tolist()} if named else {"value": value}
+
+
+def _unpacked(packed: dict[str, Any], out: NDArray[Any] | None) -> Any:
+    """The value that was packed, in `out` if there is one."""
+    if "dtype" not in packed:
+        return packed["value"]
+    value = np.asarray(packed["value"], dtype=packed["dtype"])
+    if out is None:
+        return value if value.ndim else value[()]
+    out[...] = value
+    return out
 
 
 def _plain(array: NDArray[Any]) -> Any:

@@ -1,0 +1,117 @@
+"""A private sum and count by group beside the engine's own queries, and OpenDP's Polars path in its own environment."""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+import ibis
+
+from bench.timing import Report, interleave
+from psidp import Curator, ask
+
+ROWS, UNITS, GROUPS = 10_000_000, 1_000_000, 1_000
+MAKE = """
+COPY (SELECT (hash({seed} + 3 * i) % {units})::BIGINT AS u, (hash({seed} + 3 * i + 1) % {groups})::INTEGER AS g,
+             (hash({seed} + 3 * i + 2) % 120000) / 1000.0::DOUBLE AS v FROM range({rows}) t(i)) TO '{path}'
+"""
+PEERS = Path(__file__).parents[1] / ".venv-peers" / "bin" / "python"
+
+
+def run(full: bool, seed: int) -> list[Report]:
+    """Ten million rows, a million units, a thousand groups; then how time grows with rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = _made(Path(folder), ROWS, seed)
+        return [_against_the_engine(path, 5 if full else 3), _beside_opendp(path), _growth(Path(folder), full, seed)]
+
+
+def _made(folder: Path, rows: int, seed: int) -> Path:
+    """A Parquet file with so many rows, ten for each unit."""
+    path = folder / f"visits_{rows}.parquet"
+    with ibis.duckdb.connect().con as database:
+        database.execute(MAKE.format(seed=seed * 10**10, units=max(1, rows // 10), groups=GROUPS, rows=rows, path=path))
+    return path
+
+
+def _loaded(path: Path) -> ibis.Table:
+    """The file as a DuckDB table in memory."""
+    connection = ibis.duckdb.connect()
+    connection.con.execute(f"CREATE TABLE visits AS FROM '{path}'")
+    return connection.table("visits")
+
+
+def _against_the_engine(path: Path, rounds: int) -> Report:
+    """CPU seconds of all threads, in turns."""
+    table = _loaded(path)
+    execute = table.get_backend().con.execute
+    cells = "SELECT u, g, sum(v) AS s, count(*) AS n FROM visits GROUP BY u, g"
+    best = interleave(
+        {
+            "plain": lambda: execute("SELECT g, sum(v), count(*) FROM visits GROUP BY g").fetchall(),
+            "cells": lambda: execute(f"SELECT sum(s), sum(n), count(*) FROM ({cells})").fetchall(),
+            "ours": lambda: _released(table, "u", 3.0),
+            "wide": lambda: _released(table, "u", 16.0),
+            "tight": lambda: _released(table, "u", 1.0),
+            "rows": lambda: _released(table, None, 1.0),
+        },
+        rounds,
+        seconds=120.0,
+    )
+    report = Report(f"private sum and count by group, DuckDB, {ROWS:,} rows, {UNITS:,} units, {GROUPS:,} groups")
+    report.add("plain GROUP BY group", best["plain"], "s CPU")
+    report.add("plain GROUP BY unit, group", best["cells"], "s CPU")
+    report.add("psidp, contribution 3", best["ours"], "s CPU", note="half of the units are shrunk")
+    report.add("over GROUP BY unit, group", best["ours"] / best["cells"], "x", at_most=2.3)
+    report.add("over plain GROUP BY group", best["ours"] / best["plain"], "x", at_most=60.0)
+    report.add("contribution 16, nobody is shrunk", best["wide"] / best["cells"], "x", note="over GROUP BY unit, group")
+    report.add("contribution 1, everybody is shrunk", best["tight"] / best["cells"], "x", note="likewise")
+    report.add("every row its own unit, over plain", best["rows"] / best["plain"], "x", at_most=3.0)
+    return report
+
+
+def _released(table: ibis.Table, unit: str | None, contribution: float) -> object:
+    """One release, from question to answer."""
+    curator = Curator(table, unit)
+    asks = (ask.count(), ask.sum("v", 0, 100))
+    return curator.release(*asks, by="g", keys=range(GROUPS), psi=0.5, contribution=contribution)
+
+
+def _beside_opendp(path: Path) -> Report:
+    """The same question to OpenDP on Polars, in the peers' environment; CPU time of both, from file to answer."""
+    report = Report("beside OpenDP on Polars, from Parquet to answer")
+    table = ibis.duckdb.connect().read_parquet(path)
+    ours = interleave({"ours": lambda: _released(table, "u", 3.0)}, 2)["ours"]
+    start = perf_counter()
+    _released(table, "u", 3.0)
+    wall = perf_counter() - start
+    report.add("psidp on DuckDB", ours, "s CPU", note=f"{wall:.1f} s on the clock")
+    python = PEERS if PEERS.exists() else Path(sys.executable)
+    script = Path(__file__).with_name("curator_peers.py")
+    done = subprocess.run([str(python), str(script), str(path)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        report.say("OpenDP on Polars", f"did not run: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+        return report
+    theirs = json.loads(done.stdout.splitlines()[-1])
+    note = f"opendp {theirs['version']}, {theirs['wall']:.1f} s on the clock"
+    report.add("OpenDP on Polars", theirs["seconds"], "s CPU", note=note)
+    report.add("psidp over OpenDP, CPU", ours / theirs["seconds"], "x", at_most=1 / 15)
+    report.add("psidp over OpenDP, clock", wall / theirs["wall"], "x", at_most=1 / 15)
+    return report
+
+
+def _growth(folder: Path, full: bool, seed: int) -> Report:
+    """Seconds a million rows from Parquet on disk, with DuckDB held to 4 GB."""
+    report = Report("growth with the number of rows, Parquet on disk, DuckDB held to 4 GB")
+    first = 0.0
+    for rows in (10**6, 10**7) + ((10**8,) if full else ()):
+        connection = ibis.duckdb.connect(memory_limit="4GB", temp_directory=str(folder))
+        table = connection.read_parquet(_made(folder, rows, seed))
+        best = interleave({"ours": lambda table=table: _released(table, "u", 3.0)}, 2, seconds=600.0)["ours"]
+        first = first or best / rows
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        report.add(f"{rows:,} rows", best / rows * 1e6, "s CPU a million", note=f"peak memory of the run {peak:.1f} GB")
+        report.add("against a million rows", best / rows / first, "x a row", at_most=2.0)
+    return report

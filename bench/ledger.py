@@ -1,0 +1,188 @@
+"""The ledger beside a bare durable SQLite insert of the same row, and how it does with a million entries."""
+
+import os
+import resource
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from sqlalchemy import Connection
+
+from bench.timing import Report
+from psidp import Guarantee, Ledger
+from psidp.release import schema
+from psidp.release.entry import ENTRIES, NAMES, Entry, canonical, genesis
+from psidp.release.loss import Loss
+from psidp.release.standing import Standing
+
+PRICE = Guarantee(0.001)
+INSERT = f"INSERT INTO psidp_entries VALUES ({', '.join('?' * len(NAMES))})"
+Work = Callable[[int], float]
+
+
+def run(full: bool, seed: int) -> list[Report]:
+    """Spends a second, one process and eight; `remaining` and memory on a long ledger."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [_spends(Path(folder), 15 if full else 7), _long(Path(folder), 1_000_000 if full else 100_000)]
+
+
+def _spends(folder: Path, rounds: int) -> Report:
+    """Both in turns, in the same folder, wall-clock since the disk does most of the work."""
+    ours, bare = folder / "ours.db", folder / "bare.db"
+    for path in (ours, bare):
+        ledger = Ledger(path)
+        ledger.open("survey", psi=1e3, by="bench", purpose="to be timed")
+        with ledger.spend("survey", PRICE, purpose="a row to copy") as entry:
+            row = [getattr(entry.entry, name) for name in NAMES]
+        ledger.dispose()
+    report = Report("Durable spends on SQLite, wall-clock, median of rounds in turns")
+    for processes, each in ((1, 200), (8, 25)):
+        rates: dict[str, list[float]] = {"bare": [], "ours": []}
+        for turn in range(rounds):
+            rates["bare"].append(_rate(processes, each, partial(_bare, bare, row, each)))
+            rates["ours"].append(_rate(processes, each, partial(_ours, ours, each)))
+            if turn == 0:
+                rates = {"bare": [], "ours": []}
+        who = "one process" if processes == 1 else f"{processes} processes"
+        report.add(f"bare insert of the same row, {who}", median(rates["bare"]), "/s")
+        report.add(f"ledger.spend, {who}", median(rates["ours"]), "/s")
+        ratios = [b / o for b, o in zip(rates["bare"], rates["ours"], strict=True)]
+        spread = f"rounds {min(ratios):.2f} to {max(ratios):.2f}"
+        report.add(f"bare over ours, {who}", median(ratios), "x", at_most=3.0, note=spread)
+    return report
+
+
+def _rate(processes: int, each: int, work: Work) -> float:
+    """Transactions a second of so many processes that begin together; each says how long it needed."""
+    start_reader, start_writer = os.pipe()
+    readers = []
+    for number in range(processes):
+        reader, writer = os.pipe()
+        if os.fork() == 0:
+            try:
+                os.close(start_writer)
+                os.read(start_reader, 1)
+                os.write(writer, repr(work(number)).encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        readers.append(reader)
+    os.close(start_reader)
+    time.sleep(0.05)
+    os.close(start_writer)
+    slowest = max(float(os.read(reader, 100)) for reader in readers)
+    for reader in readers:
+        os.close(reader)
+        os.wait()
+    return processes * each / slowest
+
+
+def _ours(path: Path, each: int, _: int) -> float:
+    ledger = Ledger(path)
+    ledger.remaining("survey")
+    begin = time.perf_counter()
+    for _ in range(each):
+        with ledger.spend("survey", PRICE, purpose="a row to copy"):
+            pass
+    return time.perf_counter() - begin
+
+
+def _bare(path: Path, row: list[object], each: int, number: int) -> float:
+    """The same row with the same indexes, and nothing else: no check, no chain."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=60.0)
+    connection.execute("PRAGMA synchronous = FULL")
+    begin = time.perf_counter()
+    for _ in range(each):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(INSERT, [time.time_ns() // 1000 * 8 + number, *row[1:]])
+        connection.execute("COMMIT")
+    return time.perf_counter() - begin
+
+
+def _long(folder: Path, entries: int) -> Report:
+    """A ledger with so many spends, made in one transaction."""
+    short, long = folder / "short.db", folder / "long.db"
+    for path, size in ((short, 2_000), (long, entries)):
+        ledger = Ledger(path)
+        ledger.open("survey", psi=1e3, by="bench", purpose="to be timed")
+        ledger._store.write(lambda connection, size=size: _fill(connection, size))
+        ledger.dispose()
+    ledger = Ledger(long)
+    report = Report(f"A ledger of {entries:,} entries ({long.stat().st_size / 1e6:.0f} MB)")
+    ledger.remaining("survey")
+    found = _seconds(lambda: ledger.remaining("survey"))
+    report.add("remaining, median of 200", 1e3 * median(found), "ms", at_most=5.0)
+    report.add("remaining, slowest of 200", 1e3 * max(found), "ms")
+    report.add("report, median of 200", 1e3 * median(_seconds(lambda: ledger.report("survey"))), "ms")
+    report.add("history for the chart, once", 1e3 * _seconds(lambda: ledger.history("survey"), 1)[0], "ms")
+    ledger.dispose()
+    for what, use in (("remaining", _remaining), ("verify", _verify)):
+        small, (seconds, large) = _memory(use, short)[1], _memory(use, long)
+        note = f"{small:.1f} MB with 2,000 entries; {seconds:.1f} s in all"
+        report.add(f"memory of {what}, above an idle process", large, "MB", at_most=small + 8.0, note=note)
+    return report
+
+
+def _fill(connection: Connection, size: int) -> None:
+    """Spends written as fast as the database takes them, each a true link of the chain."""
+    loss, event = Loss.of(PRICE), canonical({"kind": "guarantee"})
+    row = connection.execute(ENTRIES.select().order_by(ENTRIES.c.id.desc()).limit(1)).one()
+    last = Entry.from_row(row)
+    assert last.previous == genesis(schema.identity_of(connection))
+    standing, rows = Standing.read(last.standing), []
+    for number in range(2, size + 1):
+        standing = standing.after_spend(loss)
+        last = Entry.sealed(
+            id=number, time=last.time, budget="survey", state="spent", event=event, psi=PRICE.psi,
+            purpose="one of many", standing=standing.text(), previous=last.hash,
+        )  # fmt: skip
+        rows.append(tuple(last.to_dict().values()))
+        if len(rows) == 5000 or number == size:
+            connection.exec_driver_sql(INSERT, rows)
+            rows = []
+
+
+def _seconds(call: Callable[[], object], times: int = 200) -> list[float]:
+    found = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - begin)
+    return found
+
+
+def _remaining(path: Path) -> None:
+    ledger = Ledger(path)
+    for _ in range(500):
+        ledger.remaining("survey")
+
+
+def _verify(path: Path) -> None:
+    Ledger(path).verify()
+
+
+def _memory(use: Callable[[Path], None], path: Path) -> tuple[float, float]:
+    """Seconds, and megabytes by which a fresh process grew at most."""
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        try:
+            before, begin = _peak(), time.perf_counter()
+            use(path)
+            os.write(writer, f"{time.perf_counter() - begin} {_peak() - before}".encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    seconds, grown = map(float, os.read(reader, 200).split())
+    os.close(reader)
+    os.wait()
+    return seconds, grown
+
+
+def _peak() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)

@@ -1,0 +1,201 @@
+"""Calibration: the least noise, the most steps or the highest rate that meets a target, checked on the safe side."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from math import exp, inf, log
+
+from psidp.accounting.curve import PrivacyCurve, account
+from psidp.accounting.events import DPSGD, LARGEST_STEPS, Sampling
+from psidp.accounting.saddle import saddle_at_delta
+from psidp.symbols import symbol
+
+__all__ = ["calibrate", "largest_sampling_rate", "largest_steps"]
+
+CLOSE = 2e-11
+"""Relative distance at which the search stops; what is given back is checked, not only close."""
+Loss = Callable[[PrivacyCurve], float]
+
+
+def calibrate(
+    *,
+    sampling_rate: float,
+    steps: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    psi: float | None = None,
+    kappa: float | None = None,
+    advantage: float | None = None,
+    sampling: Sampling = "poisson",
+) -> float:
+    """Smallest noise_multiplier for which a DP-SGD run meets a target, rounded up.
+
+    The target is (epsilon, delta), or (psi, kappa) of the covering Guarantee, or the advantage of the best attack.
+
+    Guarantees:
+        The upper end of the certified interval at the result meets the target; the result exceeds the smallest such
+        noise by a relative 1e-9 at most for Poisson sampling (tests/accounting/test_calibration.py).
+
+    Examples:
+        >>> calibrate(epsilon=2.0, delta=1e-5, sampling_rate=0.01, steps=1000)
+        0.959101552...
+    """
+    loss, goal = _target(epsilon, delta, psi, kappa, advantage)
+    run = DPSGD(1.0, sampling_rate, steps, sampling)
+    if not run.sampling_rate > 0.0:
+        raise ValueError("sampling_rate (chance of a record to be in a batch) must be above 0: nothing is released.")
+
+    def curve(noise: float) -> PrivacyCurve:
+        return account(replace(run, noise_multiplier=noise))
+
+    def quick(log_noise: float) -> float:
+        """The loss in the direction that is usually the worse one."""
+        whole = curve(exp(log_noise))
+        one = whole.above[:1]
+        return loss(whole if delta is None else replace(whole, below=one, above=one)) / goal
+
+    def rough(log_noise: float) -> float:
+        """The saddle point's guess of the loss, which costs a tenth."""
+        steps = curve(exp(log_noise)).below[0]
+        return saddle_at_delta(steps, log(delta or 0.5)).epsilon / goal
+
+    start, slope = _root(rough, 0.0, -1.5, 3e-4) if delta is not None else (0.0, -1.5)
+    root, _ = _root(quick, start, slope, 2e-7)
+    return _verified(exp(root), lambda noise: loss(curve(noise)) <= goal)
+
+
+def largest_steps(
+    *,
+    noise_multiplier: float,
+    sampling_rate: float,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    psi: float | None = None,
+    kappa: float | None = None,
+    advantage: float | None = None,
+    sampling: Sampling = "poisson",
+) -> int:
+    """Largest number of steps for which a run meets a target; 0 where not even one step does.
+
+    Examples:
+        >>> largest_steps(noise_multiplier=1.0, sampling_rate=0.01, epsilon=2.0, delta=1e-5)
+        1202
+    """
+    loss, goal = _target(epsilon, delta, psi, kappa, advantage)
+
+    def fits(steps: int) -> bool:
+        return loss(account(DPSGD(noise_multiplier, sampling_rate, steps, sampling))) <= goal
+
+    if not fits(1):
+        return 0
+    guess = 1
+    if delta is not None:
+        rough = partial(_rough_epsilon, noise_multiplier, sampling_rate, delta)
+        guess = _last(lambda steps: rough(steps) <= goal, 1, 1)
+    return _last(fits, guess if guess == 1 or fits(guess) else 1, max(guess // 64, 1))
+
+
+def _rough_epsilon(noise_multiplier: float, sampling_rate: float, delta: float, steps: int) -> float:
+    """The saddle point's guess of epsilon."""
+    return saddle_at_delta(account(DPSGD(noise_multiplier, sampling_rate, steps)).below[0], log(delta)).epsilon
+
+
+def _last(holds: Callable[[int], bool], low: int, stride: int) -> int:
+    """The last whole number from `low`, where it holds, at which it still does: strides that double, then halves."""
+    while low + stride < LARGEST_STEPS and holds(low + stride):
+        low, stride = low + stride, 2 * stride
+    high = low + stride
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def largest_sampling_rate(
+    *,
+    noise_multiplier: float,
+    steps: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    psi: float | None = None,
+    kappa: float | None = None,
+    advantage: float | None = None,
+    sampling: Sampling = "poisson",
+) -> float:
+    """Largest sampling_rate for which a run meets a target, rounded down; 1 where every rate does.
+
+    Examples:
+        >>> round(largest_sampling_rate(noise_multiplier=1.0, steps=1000, epsilon=2.0, delta=1e-5), 6)
+        0.010863
+    """
+    loss, goal = _target(epsilon, delta, psi, kappa, advantage)
+
+    def excess(rate: float) -> float:
+        return loss(account(DPSGD(noise_multiplier, rate, steps, sampling))) - goal
+
+    if excess(1.0) <= 0.0:
+        return 1.0
+    low, high = 0.0, 1.0
+    while high - low > CLOSE * high:
+        middle = (low * high) ** 0.5 if low > 1e-9 else (1e-12 if high <= 2e-12 else max(high * 1e-2, 1e-12))
+        if low > 0.5 * high:
+            middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) <= 0.0 else (low, middle)
+        if high <= 1e-12:
+            return 0.0
+    return low
+
+
+def _target(
+    epsilon: float | None, delta: float | None, psi: float | None, kappa: float | None, advantage: float | None
+) -> tuple[Loss, float]:
+    """What is bounded, as a function of the curve, and by what; exactly one notion."""
+    notions = {"epsilon": epsilon, "delta": delta, "psi": psi, "kappa": kappa, "advantage": advantage}
+    given = [name for name, value in notions.items() if value is not None]
+    if epsilon is not None and delta is not None and len(given) == 2:
+        at = symbol("delta").number(delta)
+        goal = symbol("epsilon").number(epsilon)
+        if not 0.0 < goal < inf:
+            raise ValueError(f"epsilon (privacy loss bound) must be in (0,inf) to calibrate, got epsilon={epsilon}.")
+        return lambda curve: float(curve.epsilon(at).upper), goal
+    if psi is not None and kappa is not None and len(given) == 2:
+        share = symbol("kappa").number(kappa)
+        return lambda curve: curve.guarantee(share).psi, symbol("psi").number(psi)
+    if advantage is not None and len(given) == 1:
+        return lambda curve: float(curve.advantage.upper), symbol("advantage").number(advantage)
+    names = ", ".join(given) or "none"
+    raise TypeError(f"exactly one target must be given: epsilon and delta | psi and kappa | advantage; got {names}.")
+
+
+def _root(ratio: Callable[[float], float], here: float, slope: float, close: float) -> tuple[float, float]:
+    """log noise where the ratio of loss to target is 1, and the slope there of the ratio's logarithm.
+
+    The secant of the logarithm, kept inside a bracket; its last step is taken without another look.
+    """
+    low, high, before = -inf, inf, None
+    for _ in range(100):
+        value = ratio(here)
+        gap = log(value) if 0.0 < value < inf else (inf if value > 1.0 else -inf)
+        if before is not None and abs(gap) < inf > abs(before[1]) and here != before[0]:
+            slope = min((gap - before[1]) / (here - before[0]), -1e-3)
+        if abs(gap) <= close or high - low <= CLOSE:
+            return here - (gap / slope if before is not None else 0.0), slope
+        low, high = (here, high) if gap > 0.0 else (low, here)
+        before = (here, gap)
+        ahead = here + min(max(-gap / slope, -1.5), 1.5)
+        here = ahead if low < ahead < high else 0.5 * (low + high)
+        if not -14.0 < here < 40.0:
+            break
+    if here < 0.0:
+        raise ValueError("the target allows any noise_multiplier: it promises no privacy.")
+    raise ValueError("no noise_multiplier meets the target.")
+
+
+def _verified(noise: float, meets: Callable[[float], bool]) -> float:
+    """The noise at or just above a guess that meets the target, as certified."""
+    pad = 3e-11
+    for _ in range(60):
+        if meets(noise * (1.0 + pad)):
+            return noise * (1.0 + pad)
+        pad *= 4.0
+    raise ValueError("no noise_multiplier meets the target.")

@@ -1,0 +1,250 @@
+"""The privacy curve: everything a series of releases gives away, as intervals with both sides proved."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psidp.accounting import envelope, roc
+from psidp.accounting.composition import Array, Composition
+from psidp.accounting.events import DPSGD
+from psidp.accounting.interval import Interval
+from psidp.accounting.roads import delta_bounds, epsilon_bounds, stays_below
+from psidp.errors import MismatchError
+from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import Adjacency
+from psidp.symbols import symbol
+
+__all__ = ["PrivacyCurve", "account"]
+
+ROUNDING = 2.0**-50
+Event = DPSGD | Guarantee
+
+
+@dataclass(frozen=True)
+class PrivacyCurve:
+    """What a series of events costs. Made by `account`; every answer is an Interval.
+
+    `below` and `above` hold the compositions whose profiles bound the true one, each from both directions of
+    adjacency. They are the same except without replacement, where the truth lies between an attained pair and C_gamma.
+    """
+
+    below: tuple[Composition, ...]
+    above: tuple[Composition, ...]
+    kappa: float = 0.0
+    adjacency: Adjacency = "add-remove"
+    unit: str = "record"
+
+    def delta(self, epsilon: Any) -> Interval:
+        """Smallest delta such that (epsilon, delta)-DP holds, for each epsilon in [0, inf].
+
+        Examples:
+            >>> account(DPSGD(1.0, 0.01, 1000)).delta(2.0).upper
+            2.66557...e-06
+        """
+        values = symbol("epsilon").array(epsilon)
+        low, high, road = self.log_delta(values.ravel())
+        with np.errstate(under="ignore"):
+            lower, upper = np.exp(low) * (1.0 - ROUNDING), np.exp(high) * (1.0 + ROUNDING)
+        return _shaped(self._failed(lower, -1.0), np.minimum(self._failed(upper, 1.0), 1.0), values, road)
+
+    def epsilon(self, delta: Any) -> Interval:
+        """Smallest epsilon such that (epsilon, delta)-DP holds, for each delta in (0, 1); inf where delta <= kappa.
+
+        Examples:
+            >>> account(DPSGD(1.0, 0.01, 1000)).epsilon(1e-5).upper
+            1.828236666...
+        """
+        values = symbol("delta").array(delta)
+        if not np.all((values > 0.0) & (values < 1.0)):
+            raise ValueError(f"delta (probability slack of (epsilon, delta)-DP) must be in (0,1), got delta={delta}.")
+        answers = [self._epsilon(float(d)) for d in values.ravel()]
+        lower, upper = (np.array([answer[i] for answer in answers]) for i in (0, 1))
+        return _shaped(lower, upper, values, answers[-1][2] if answers else "")
+
+    def roc(self, fpr: Any) -> Interval:
+        """Largest true positive rate of any attack at a false positive rate, in the worse of both directions.
+
+        Computed directly, not as 1 - FNR, so that small rates keep their digits.
+
+        Examples:
+            >>> low, high = account(DPSGD(1.0, 0.01, 1000)).roc(1e-5)
+            >>> round(low * 1e5, 3), round(high * 1e5, 3)
+            (7.207, 7.207)
+        """
+        return self._rates(fpr, roc.true_positive_rate, np.maximum, self._failed_roc)
+
+    def tradeoff(self, fpr: Any) -> Interval:
+        """Smallest false negative rate of any attack at a false positive rate: the f of f-DP."""
+        return self._rates(fpr, roc.false_negative_rate, np.minimum, self._failed_fnr)
+
+    @property
+    def advantage(self) -> Interval:
+        """Largest TPR - FPR of any attack: delta(0), the same in both directions."""
+        low, high = np.exp(_at_zero(self.below[0])[0]), np.exp(_at_zero(self.above[0])[1])
+        lower, upper = self._failed(np.array([low, high * (1.0 + ROUNDING)]), 0.0)
+        return Interval(float(lower * (1.0 - ROUNDING)), min(float(upper * (1.0 + ROUNDING)), 1.0))
+
+    @property
+    def auc(self) -> Interval:
+        """Area under the ROC curve of the best attack, the same in both directions.
+
+        AUC = (1 + TV)/2, TV the advantage against the composition of the series with its own mirror image.
+        """
+        low, high = np.exp(_at_zero(_with_mirror(self.below[0]))[0]), np.exp(_at_zero(_with_mirror(self.above[0]))[1])
+        rest = (1.0 - self.kappa) ** 2
+        lower, upper = (1.0 - rest * 0.5 * (1.0 - tv) for tv in (low, high))
+        return Interval(max(float(lower) - ROUNDING, 0.5), min(float(upper) + ROUNDING, 1.0))
+
+    def guarantee(self, kappa: float) -> Guarantee:
+        """The Guarantee(psi, kappa) with the smallest psi that covers the whole curve, both directions; rounded up.
+
+        A sampled series needs kappa > 0: no psi below that of the unsampled series covers its far tail.
+
+        Examples:
+            >>> round(account(DPSGD(1.0, 0.01, 1000)).guarantee(kappa=1e-10).psi, 6)
+            0.51...
+        """
+        rest = self._remaining(kappa)
+        if not self.above[0].count.size:
+            psi = float(np.sqrt(self.above[0].gauss)) * (1.0 + ROUNDING)
+        else:
+            psi = envelope.covering_psi(self.above, rest)
+        return Guarantee(psi, kappa, self.adjacency, self.unit)
+
+    def regret(self, kappa: float) -> Interval:
+        """How much the one number gives away: the Delta-divergence from this curve to `guarantee(kappa)`.
+
+        The smallest Delta with delta_guarantee(epsilon) <= delta(epsilon) + Delta (1 + e^epsilon) for every epsilon.
+        """
+        return envelope.regret(self.guarantee(kappa), self.delta)
+
+    def log_delta(self, epsilon: Array) -> tuple[Array, Array, str]:
+        """Bounds of log delta without the failure probability kappa, and the road taken; flat array in."""
+        low, high, road = np.full(epsilon.size, -np.inf), np.full(epsilon.size, -np.inf), ""
+        for steps in self.above:
+            lower, upper, road = delta_bounds(steps, epsilon)
+            high = np.maximum(high, upper)
+            low = np.maximum(low, lower) if self.below is self.above else low
+        for steps in () if self.below is self.above else self.below:
+            low = np.maximum(low, delta_bounds(steps, epsilon)[0])
+        return low, np.maximum(low, high), road
+
+    def _epsilon(self, delta: float) -> tuple[float, float, str]:
+        if not delta > self.kappa:
+            return float(np.inf), float(np.inf), "failure probability"
+        target = (delta - self.kappa) / (1.0 - self.kappa)
+        wobble = 4.0 * ROUNDING * delta / (delta - self.kappa) if self.kappa > 0 else 0.0
+        log_delta = float(np.log(target))
+        both = [epsilon_bounds(self.above[0], log_delta - wobble)]
+        for steps in self.above[1:]:
+            if not stays_below(steps, both[0][0], log_delta - wobble):
+                both.append(epsilon_bounds(steps, log_delta - wobble))
+        lower = max(low for low, _, _ in both)
+        if wobble or self.below is not self.above:
+            lower = max(epsilon_bounds(steps, log_delta + wobble)[0] for steps in self.below)
+        upper = max(high for _, high, _ in both)
+        return min(lower, upper), upper, max(both)[2]
+
+    def _failed(self, delta: Array, side: float) -> Array:
+        """kappa + (1 - kappa) delta, rounded to one side."""
+        if self.kappa == 0.0:
+            return delta
+        return np.asarray((self.kappa + (1.0 - self.kappa) * delta) * (1.0 + side * ROUNDING))
+
+    def _failed_roc(self, rate: Callable[[Array], tuple[Array, Array]], fpr: Array) -> tuple[Array, Array]:
+        inner = np.minimum(fpr / (1.0 - self.kappa), 1.0)
+        lower, upper = rate(inner)
+        return self._failed(lower, -1.0), np.minimum(self._failed(upper, 1.0), 1.0)
+
+    def _failed_fnr(self, rate: Callable[[Array], tuple[Array, Array]], fpr: Array) -> tuple[Array, Array]:
+        lower, upper = rate(np.minimum(fpr / (1.0 - self.kappa), 1.0))
+        return (1.0 - self.kappa) * lower * (1.0 - ROUNDING), (1.0 - self.kappa) * upper * (1.0 + ROUNDING)
+
+    def _rates(self, fpr: Any, rate: Any, worse: Any, failed: Any) -> Interval:
+        """Bounds of a rate in the worse direction: the lower profile bounds one side, the upper one the other."""
+        values = symbol("fpr").array(fpr)
+
+        def both(x: Array) -> tuple[Array, Array]:
+            low = [rate(steps, x) for steps in self.below]
+            high = low if self.below is self.above else [rate(steps, x) for steps in self.above]
+            first, second = (worse.reduce([pair[i] for pair in pairs]) for i, pairs in ((0, low), (1, high)))
+            if self.below is not self.above and worse is np.minimum:
+                first, second = worse.reduce([p[0] for p in high]), worse.reduce([p[1] for p in low])
+            return first, second
+
+        lower, upper = failed(both, values.ravel())
+        return _shaped(lower, np.maximum(lower, upper), values)
+
+    def _remaining(self, kappa: float) -> float:
+        """The failure probability left for the sampled part, after what the events have already spent."""
+        kappa = symbol("kappa").number(kappa)
+        if not (kappa >= self.kappa and (kappa > self.kappa or not self.above[0].count.size)):
+            raise ValueError(
+                f"kappa (probability of outright failure) must exceed what the events already have, {self.kappa:g}, "
+                f"got kappa={kappa}. A sampled run has no finite psi without some."
+            )
+        return max((kappa - self.kappa) / (1.0 - self.kappa) * (1.0 - ROUNDING), 0.0)
+
+
+def account(events: Event | Iterable[Event]) -> PrivacyCurve:
+    """The privacy curve of one event or of a series: DP-SGD runs and Guarantees, all fixed before any output is seen.
+
+    What is decided on the way, after seeing results, is the ledger's business, not this function's.
+
+    Examples:
+        >>> curve = account([DPSGD(1.0, 0.01, 500), DPSGD(0.8, 0.004, 2000), Guarantee(0.1)])
+        >>> curve.epsilon(1e-5).upper
+        2.09499...
+    """
+    series = [events] if isinstance(events, DPSGD | Guarantee) else list(events)
+    for event in series:
+        if not isinstance(event, DPSGD | Guarantee):
+            raise TypeError(f"events must be DPSGD runs or Guarantees, got {event!r} of type {type(event).__name__}.")
+    if not series:
+        raise ValueError("account needs at least one event.")
+    for name in ("adjacency", "unit"):
+        values = sorted({str(getattr(event, name)) for event in series})
+        if len(values) > 1:
+            raise MismatchError(f"events must share one {name}, got {' and '.join(map(repr, values))}.")
+    gauss = float(np.sum([event.psi**2 for event in series if isinstance(event, Guarantee)]))
+    kept = float(np.sum([np.log1p(-event.kappa) for event in series if isinstance(event, Guarantee)]))
+    runs = [event for event in series if isinstance(event, DPSGD)]
+    below = _both_ways([(r, 1) for r in runs], gauss)
+    whole = all(run.sampling == "poisson" for run in runs)
+    above = below if whole else _both_ways([(r, 1 if r.sampling == "poisson" else 2) for r in runs], gauss)
+    first = series[0]
+    assert first.adjacency is not None
+    return PrivacyCurve(below, above, float(-np.expm1(kept)) * (1.0 + 4.0 * ROUNDING), first.adjacency, first.unit)
+
+
+def _both_ways(runs: Sequence[tuple[DPSGD, int]], gauss: float) -> tuple[Composition, ...]:
+    """The composition seen from both directions, once where they are the same."""
+    steps = Composition.merge(
+        [(run.noise_multiplier, run.sampling_rate, float(run.steps), kind) for run, kind in runs], gauss
+    )
+    return (steps,) if not (np.abs(steps.sign) == 1.0).any() else (steps, steps.mirrored)
+
+
+def _at_zero(steps: Composition) -> tuple[float, float]:
+    low, high, _ = delta_bounds(steps, np.zeros(1))
+    return float(low[0]), float(high[0])
+
+
+def _with_mirror(steps: Composition) -> Composition:
+    """The composition together with its mirror image."""
+    other = steps.mirrored
+    rows = [
+        (float(s), float(q), float(t), int(k))
+        for one in (steps, other)
+        for s, q, t, k in zip(one.sigma, one.q, one.count, one.sign, strict=True)
+    ]
+    return Composition.merge(rows, 2.0 * steps.gauss)
+
+
+def _shaped(lower: Array, upper: Array, like: Array, road: str = "") -> Interval:
+    """An Interval of floats for a float, of arrays of the same shape for an array."""
+    if like.ndim == 0:
+        return Interval(float(lower[0]), float(upper[0]), road)
+    return Interval(lower.reshape(like.shape), upper.reshape(like.shape), road)

@@ -1,0 +1,321 @@
+"""The roads: which method answers a question about one direction, and how its bounds become an answer.
+
+Closed forms first, then the contour, then a windowed or an extended-precision contour, then the lattice. Every road
+gives proved bounds, so several of them are intersected; the last of all is what no road can take away: a composition
+loses no more than its unsampled Gaussians and no less than one of its steps.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psidp.accounting.closed import Closed
+from psidp.accounting.composition import Array, Composition
+from psidp.accounting.contour import Contour, NotCertified
+from psidp.accounting.lattice import Lattice
+from psidp.accounting.saddle import Saddle, saddle_at_delta, saddle_at_epsilon
+from psidp.accounting.survey import Survey
+from psidp.accounting.table import ULP
+from psidp.accounting.window import Window
+from psidp.maths.implied import epsilon_from_log_delta
+
+__all__ = ["Road", "delta_bounds", "epsilon_bounds", "stays_below"]
+
+TOLERANCE = 1e-12
+LOOSER = 1e-9
+ENOUGH = 4e-7
+"""Relative width of epsilon at which no further road is taken."""
+VANISHING = (3.0, -710.0)
+"""From which epsilon on to ask whether delta is below the smallest float, and the log delta that counts as such."""
+LATTICE_POINTS = 1 << 19
+
+
+class Road(Protocol):
+    """Anything that bounds log delta at given epsilons."""
+
+    road: str
+
+    def log_delta(self, epsilon: Array) -> tuple[Array, Array]:
+        """Proved lower and upper bounds."""
+        ...
+
+
+@np.errstate(all="ignore")
+def epsilon_bounds(steps: Composition, log_delta: float) -> tuple[float, float, str]:
+    """Proved lower and upper bounds of the epsilon at which this direction has this log delta, and the road taken."""
+    if not (steps.count.size or steps.gauss > 0.0):
+        return 0.0, 0.0, Closed.road
+    low, high, road = 0.0, np.inf, ""
+    for candidate, guess in _roads_to_epsilon(steps, log_delta):
+        a, b = _certify(candidate, guess, log_delta)
+        if b - a < high - low:
+            road = candidate.road
+        low, high = max(low, a), min(high, b)
+        if high - low <= _enough(steps, low, high):
+            return low, high, road
+    return max(low, _one_step(steps, log_delta)), min(high, _unsampled(steps, log_delta)), road or "crude bounds"
+
+
+def _enough(steps: Composition, low: float, high: float) -> float:
+    """The width at which it is not worth taking a further road."""
+    return max((ENOUGH if steps.steps >= 50 else 5e-4) * low, 4e-10)
+
+
+def _roads_to_epsilon(steps: Composition, log_delta: float) -> Iterator[tuple[Road, float]]:
+    """Candidates in order of cost, each with a guess of epsilon."""
+    if Closed.fits(steps):
+        closed = Closed(steps)
+        yield closed, _bisect(closed, log_delta, 1.0)
+        return
+    if (steps.sign == 2.0).any():
+        as_removed = replace(steps, sign=np.where(steps.sign == 2.0, 1.0, steps.sign))
+        yield from _lattices(steps, 1.5 * saddle_at_delta(as_removed, log_delta).epsilon, log_delta)
+        return
+    saddle = saddle_at_delta(steps, log_delta)
+    guess = saddle.epsilon
+    for attempt in (_plain, _windowed, _extended):
+        try:
+            contour = attempt(steps, saddle, log_delta)
+            epsilon = contour.solve(guess, log_delta)
+            if abs(contour.c * (epsilon - contour.saddle.epsilon)) > 2.0:
+                contour = contour.moved(epsilon, log_delta)
+                epsilon = contour.solve(epsilon, log_delta)
+            guess = epsilon
+            yield contour, epsilon
+        except NotCertified:
+            continue
+    yield from _lattices(steps, guess, log_delta)
+
+
+def _plain(steps: Composition, saddle: Saddle, log_delta: float) -> Contour:
+    return Contour(steps, saddle, TOLERANCE)
+
+
+def _windowed(steps: Composition, saddle: Saddle, log_delta: float) -> Contour:
+    """The contour with the far tail cut off; the window and the saddle are fitted to each other."""
+    for _ in range(3):
+        window = Window.around(steps, saddle.c, saddle.epsilon, log_delta + np.log(LOOSER))
+        saddle = saddle_at_delta(steps, log_delta, window)
+    return Contour(steps, saddle, LOOSER, window)
+
+
+def _extended(steps: Composition, saddle: Saddle, log_delta: float) -> Contour:
+    """The contour in extended precision, where the platform has it."""
+    return Contour(steps, saddle, TOLERANCE * 1e-4, extended=True)
+
+
+def _lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tuple[Road, float]]:
+    """Lattices for an epsilon that each of them brings nearer: small ones until it settles, then a large one."""
+    epsilon = min(max(guess, 1e-9), max(_unsampled(steps, log_delta), 1e-9))
+    for points in (1 << 15,) * 12:
+        lattice = Lattice(steps, epsilon, log_delta, points)
+        upper = _crossing(lambda e: lattice.log_delta(e)[1], log_delta, epsilon)  # noqa: B023
+        if not upper < np.inf:
+            epsilon *= 3.0
+        elif upper >= 0.8 * epsilon or upper <= 0.0:
+            break
+        else:
+            epsilon = max(upper, 1e-9 * epsilon)
+    for _ in range(8):
+        lattice = Lattice(steps, epsilon, log_delta, LATTICE_POINTS)
+        found = _bisect(lattice, log_delta, epsilon)
+        yield lattice, found
+        if not (0.0 < found < epsilon and lattice.upper.c * (epsilon - found) > 1.0):
+            return
+        epsilon = found
+
+
+def _crossing(bound: Callable[[Array], Array], log_delta: float, scale: float) -> float:
+    """The least of some epsilons up to 1.1 scale where the bound is at or below log delta; inf if there is none."""
+    low, high = 0.0, 1.1 * scale
+    if bound(np.array([0.0]))[0] <= log_delta:
+        return 0.0
+    if not bound(np.array([high]))[0] <= log_delta:
+        return float(np.inf)
+    for _ in range(9):
+        inside = np.linspace(low, high, 66)
+        first = int(np.argmax(bound(inside) <= log_delta))
+        low, high = float(inside[max(first - 1, 0)]), float(inside[first])
+    return high
+
+
+def _bisect(road: Road, log_delta: float, scale: float) -> float:
+    """The epsilon where the middle of the bounds crosses log delta; a guess."""
+    for _ in range(2100):
+        found = _crossing(lambda e: road.log_delta(e)[1], log_delta, scale)
+        if found < np.inf or not scale < 1e300:
+            return found
+        scale *= 4.0
+    return scale
+
+
+def _certify(road: Road, guess: float, log_delta: float) -> tuple[float, float]:
+    """Bounds of epsilon near a guess: where the road's bounds of log delta are on one side of the target."""
+    slack = 4.0 * ULP * (abs(log_delta) + 1.0)
+    if not guess < np.inf:
+        return 0.0, float(np.inf)
+    if guess <= 0.0 and road.log_delta(np.zeros(1))[1][0] <= log_delta - slack:
+        return 0.0, 0.0
+    here = max(guess, 0.0)
+    around = here * (1.0 + 1e-6) + 1e-12
+    lows, highs = road.log_delta(np.array([here, around]))
+    low_at, high_at = float(lows[0]), float(highs[0])
+    slope = max((high_at - float(highs[1])) / (around - here), 1e-300)
+    wide = 0.1 * here + 1e-9
+    low_pad = min(1.1 * max(log_delta - low_at, slack) / slope, wide) + 4.0 * ULP * here
+    high_pad = min(1.1 * max(high_at - log_delta, slack) / slope, wide) + 4.0 * ULP * here
+    low, high = None, None
+    for _ in range(80):
+        ends = np.array([max(here - low_pad, 0.0), here + high_pad])
+        bounds = road.log_delta(ends)
+        if low is None and (ends[0] == 0.0 or bounds[0][0] >= log_delta + slack):
+            low = float(ends[0])
+        if high is None and bounds[1][1] <= log_delta - slack:
+            high = float(ends[1])
+        if low is not None and high is not None:
+            break
+        low_pad, high_pad = 2.0 * low_pad, 2.0 * high_pad
+    return low if low is not None else 0.0, high if high is not None else float(np.inf)
+
+
+def _unsampled(steps: Composition, log_delta: float) -> float:
+    """epsilon of the same composition without sampling: an upper bound, since sampling only helps.
+
+    Where the record is added, no loss exceeds -sum T log(1-q) either.
+    """
+    if steps.gauss == 0.0 and (steps.sign == -1.0).all():
+        return float(-(steps.count * np.log1p(-steps.q)).sum()) * (1.0 + 1e-12)
+    square = float((steps.count / steps.sigma**2).sum()) + steps.gauss
+    psi = float(np.sqrt(square)) * (1.0 + 8.0 * ULP * (steps.count.size + 2.0))
+    return float(epsilon_from_log_delta(psi, log_delta))
+
+
+def _one_step(steps: Composition, log_delta: float) -> float:
+    """epsilon of the one step that costs most: a lower bound, since composing only costs."""
+    best = 0.0
+    for i in np.flatnonzero(steps.sign != 2.0).tolist():
+        column = slice(i, i + 1)
+        one = Composition(steps.sigma[column], steps.q[column], np.ones(1), steps.sign[column])
+        closed = Closed(one)
+        best = max(best, _certify(closed, _bisect(closed, log_delta, 1.0), log_delta)[0])
+    return best
+
+
+@np.errstate(all="ignore")
+def delta_bounds(
+    steps: Composition, epsilon: Array, close: float = 1e-8, known: list[Road] | None = None
+) -> tuple[Array, Array, str]:
+    """Proved bounds of log delta at each epsilon >= 0, and the road taken (the last one, if several).
+
+    A contour made for one epsilon also answers for others nearby, where its bounds are within `close` of each other.
+    Roads in `known` are tried first, and new ones are added to it.
+    """
+    flat = np.asarray(epsilon, dtype=np.float64).ravel()
+    low, high = np.full(flat.size, -np.inf), np.zeros(flat.size)
+    if Closed.fits(steps):
+        low, high = Closed(steps).log_delta(flat)
+        return low, high, Closed.road
+    road = ""
+    left = np.isfinite(flat)
+    low[~left], high[~left] = -np.inf, -np.inf
+    if (flat > VANISHING[0]).any():
+        _vanished(steps, flat, left, high)
+    known = [] if known is None else known
+    for candidate in known:
+        where = np.flatnonzero(left)
+        if not where.size:
+            break
+        a, b = candidate.log_delta(flat[where])
+        low[where], high[where], road = np.maximum(low[where], a), np.minimum(high[where], b), candidate.road
+        left[where] &= high[where] - low[where] > close
+    while left.any():
+        where = np.flatnonzero(left)
+        center = where[np.argsort(flat[where])[where.size // 2]]
+        for candidate in _roads_to_delta(steps, float(flat[center])):
+            road = candidate.road
+            known.append(candidate)
+            a, b = candidate.log_delta(flat[where])
+            low[where], high[where] = np.maximum(low[where], a), np.minimum(high[where], b)
+            if high[center] - low[center] <= 1e-7:
+                break
+        enough = max(close, 2.0 * (high[center] - low[center]) if road == Lattice.road else 0.0)
+        left[where] &= high[where] - low[where] > enough
+        left[center] = False
+    return low, high, road
+
+
+@np.errstate(all="ignore")
+def stays_below(steps: Composition, epsilon: float, log_delta: float) -> bool:
+    """Whether delta(epsilon) <= delta is certain already from Chernoff's bound; a quick no means nothing.
+
+    delta(epsilon) <= M(c) e^(-c epsilon) c^c/(1+c)^(1+c), with the survey's proved bound of M(c).
+    """
+    if not steps.count.size or (steps.sign == 2.0).any():
+        return False
+    saddle = saddle_at_epsilon(steps, epsilon)
+    c = saddle.c
+    margin = c * np.log(c) - (1.0 + c) * np.log1p(c)
+    if not (c < 1e6 and saddle.log_delta < log_delta - 0.5):
+        return False
+    tilted = replace(saddle, c=c / 1.5, beyond_c=np.array([c]), beyond_k=np.array([0.0]))
+    try:
+        bound = Survey(steps, tilted, None, 0.5).log_m2 - c * epsilon + margin
+    except NotCertified:
+        return False
+    return bool(bound + 1e-9 * (1.0 + abs(bound)) <= log_delta)
+
+
+def _vanished(steps: Composition, flat: Array, left: NDArray[np.bool_], high: Array) -> None:
+    """Answers "below e^-700" where that is so, by monotony; and "0" where the loss cannot reach epsilon."""
+    if steps.gauss == 0.0 and (steps.sign == -1.0).all():
+        beyond = flat > -(steps.count * np.log1p(-steps.q)).sum() * (1.0 + 1e-12)
+        high[beyond], left[beyond] = -np.inf, False
+    if (steps.sign == 2.0).any():
+        return
+    far = saddle_at_delta(steps, VANISHING[1]).epsilon if left.any() else np.inf
+    beyond = left & (flat > far)
+    if beyond.any():
+        high[beyond] = min(candidate.log_delta(np.array([far]))[1][0] for candidate in _first(steps, far))
+        left[beyond] = False
+
+
+def _first(steps: Composition, epsilon: float) -> list[Road]:
+    """The first road that answers at all."""
+    return [next(_roads_to_delta(steps, epsilon))]
+
+
+def _roads_to_delta(steps: Composition, epsilon: float) -> Iterator[Road]:
+    """Candidates in order of cost for a question about delta at one epsilon."""
+    as_removed = replace(steps, sign=np.where(steps.sign == 2.0, 1.0, steps.sign))
+    saddle = saddle_at_epsilon(as_removed, epsilon)
+    log_delta = max(saddle.log_delta, -745.0)
+    for attempt in () if (steps.sign == 2.0).any() else (_plain, _windowed_at, _extended):
+        try:
+            contour = attempt(steps, saddle, log_delta)
+            found = contour.log_delta(np.array([epsilon]))[1][0]
+            if abs(found - contour.saddle.log_delta) > 2.0 and found < 0.0:
+                contour = contour.moved(epsilon, found)
+                log_delta = found
+            yield contour
+        except NotCertified:
+            continue
+    for _ in range(3):
+        lattice = Lattice(steps, max(epsilon, 1e-9), log_delta, LATTICE_POINTS)
+        found = lattice.log_delta(np.array([epsilon]))[1][0]
+        yield lattice
+        if abs(found - log_delta) <= 2.0:
+            break
+        log_delta = found
+
+
+def _windowed_at(steps: Composition, saddle: Saddle, log_delta: float) -> Contour:
+    """The windowed contour for one epsilon, its window fitted to the delta found there."""
+    epsilon = saddle.epsilon
+    for _ in range(3):
+        window = Window.around(steps, saddle.c, epsilon, log_delta + np.log(LOOSER))
+        saddle = saddle_at_epsilon(steps, epsilon, window)
+        log_delta = saddle.log_delta
+    return Contour(steps, saddle, LOOSER, window)

@@ -1,0 +1,135 @@
+"""Rates of the best attack in one direction, from the profile alone.
+
+R(x) = min over a > 0 of D(a) + a x with D(a) = delta(log a) convex in a, and f(x) = 1 - R(x). Any a gives an upper
+bound of R; a lower bound comes from three values of D around the minimum and convexity. For a < 1 the profile is read
+from the other direction, D(a) = 1 - a + a D'(1/a), so that a small false negative rate keeps its digits too.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from psidp.accounting.composition import Array, Composition
+from psidp.accounting.roads import delta_bounds
+
+__all__ = ["false_negative_rate", "true_positive_rate"]
+
+SPACINGS = np.array([1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 1e-2, 0.1, 0.5])
+STEP = 1e-5
+Terms = Callable[[Composition, Array, float], tuple[Array, Array]]
+
+
+@np.errstate(all="ignore")
+def true_positive_rate(steps: Composition, fpr: Array) -> tuple[Array, Array]:
+    """Proved bounds of the largest TPR at each FPR."""
+    pairs = [_largest(steps, float(x)) for x in fpr]
+    return np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
+
+
+@np.errstate(all="ignore")
+def false_negative_rate(steps: Composition, fpr: Array) -> tuple[Array, Array]:
+    """Proved bounds of the smallest FNR at each FPR."""
+    pairs = [_smallest(steps, float(x)) for x in fpr]
+    return np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
+
+
+def _largest(steps: Composition, x: float) -> tuple[float, float]:
+    if x in (0.0, 1.0):
+        return x, x
+    low, high = _bound(steps, x, _tpr_terms)
+    return max(low, x), min(high, 1.0)
+
+
+def _smallest(steps: Composition, x: float) -> tuple[float, float]:
+    if x in (0.0, 1.0):
+        return 1.0 - x, 1.0 - x
+    low, high = _bound(steps, x, _fnr_terms)
+    return max(-high, 0.0), min(-low, 1.0 - x)
+
+
+def _tpr_terms(steps: Composition, epsilon: Array, x: float) -> tuple[Array, Array]:
+    """Bounds of D(a) + a x at a = e^epsilon, of either sign."""
+    low, high = _profile(steps, epsilon)
+    ahead = np.exp(epsilon)
+    flat = np.where(epsilon < 0, -np.expm1(epsilon), 0.0)
+    scale = np.minimum(ahead, 1.0)
+    return flat + scale * low + ahead * x, flat + scale * high + ahead * x
+
+
+def _fnr_terms(steps: Composition, epsilon: Array, x: float) -> tuple[Array, Array]:
+    """Bounds of D(a) + a x - 1, written without cancellation for a < 1: -a (1 - x - D'(1/a))."""
+    low, high = _profile(steps, epsilon)
+    ahead = np.exp(epsilon)
+    below = epsilon < 0
+    return (
+        np.where(below, -ahead * (1.0 - x - low), low + ahead * x - 1.0),
+        np.where(below, -ahead * (1.0 - x - high), high + ahead * x - 1.0),
+    )
+
+
+def _profile(steps: Composition, epsilon: Array) -> tuple[Array, Array]:
+    """delta at |epsilon|: of this direction for epsilon >= 0, of the other one for epsilon < 0."""
+    low, high = np.empty(epsilon.size), np.empty(epsilon.size)
+    for side, one in ((epsilon >= 0, steps), (epsilon < 0, steps.mirrored)):
+        if side.any():
+            a, b, _ = delta_bounds(one, np.abs(epsilon[side]))
+            low[side], high[side] = np.exp(a) * (1.0 - 2.0**-50), np.exp(b) * (1.0 + 2.0**-50)
+    return low, high
+
+
+def _bound(steps: Composition, x: float, evaluate: Terms) -> tuple[float, float]:
+    """Bounds of the minimum over a: an upper one from every point tried, a lower one from triples around the best."""
+    best = _threshold(steps, x)
+    lower, upper = -np.inf, np.inf
+    grid = best + np.concatenate((-SPACINGS[::-1], [0.0], SPACINGS))
+    low, high = evaluate(steps, grid, x)
+    middle = SPACINGS.size
+    for i in range(1, middle + 1):
+        triple = [middle - i, middle, middle + i]
+        upper = min(upper, float(high[triple].min()))
+        lower = max(lower, _convex_floor(np.exp(grid[triple]), low[triple], high[triple]))
+    return min(lower, upper), upper
+
+
+def _threshold(steps: Composition, x: float) -> float:
+    """epsilon of the likelihood ratio test with false positive rate x; a guess, found by bisection and secant."""
+    if _slope(steps, 0.0) >= x:
+        return _root(lambda e: np.log(_slope(steps, e)) - np.log(x), -np.log(x))
+    other = steps.mirrored
+    return -_root(lambda e: np.log(_mass(other, e)) - np.log1p(-x), -np.log1p(-x))
+
+
+def _slope(steps: Composition, epsilon: float) -> float:
+    """-dD/da, the false positive rate of the test with threshold epsilon, roughly."""
+    high = np.exp(delta_bounds(steps, epsilon + np.array([0.0, STEP]))[1])
+    return max(float(high[0] - high[1]), 0.0) / float(np.exp(epsilon) * np.expm1(STEP))
+
+
+def _mass(steps: Composition, epsilon: float) -> float:
+    """D - a dD/da, the true positive rate of the test with threshold epsilon, roughly."""
+    delta = np.exp(delta_bounds(steps, np.array([epsilon]))[1][0])
+    return float(delta + np.exp(epsilon) * _slope(steps, epsilon))
+
+
+def _root(f: Callable[[float], float], high: float) -> float:
+    """Where a falling function crosses 0 between 0 and `high`, to about 1e-6."""
+    low, f_low, f_high = 0.0, f(0.0), -np.inf
+    for i in range(40):
+        secant = low + (high - low) * f_low / (f_low - f_high) if np.isfinite(f_high) and i % 3 else 0.5 * (low + high)
+        here = min(max(secant, low + 1e-3 * (high - low)), high - 1e-3 * (high - low))
+        value = f(here)
+        low, f_low, high, f_high = (here, value, high, f_high) if value > 0 else (low, f_low, here, value)
+        if high - low <= 1e-6 * high or abs(value) <= 1e-7:
+            return here
+    return 0.5 * (low + high)
+
+
+def _convex_floor(a: Array, low: Array, high: Array) -> float:
+    """Lower bound of a convex function from bounds at three points, or -inf if its minimum may lie outside them."""
+    rising = (low[2] - high[1]) / (a[2] - a[1])
+    falling = (high[1] - low[0]) / (a[1] - a[0])
+    if not (rising >= 0.0 and falling <= 0.0):
+        return -np.inf
+    right = low[1] + min((low[1] - high[0]) / (a[1] - a[0]), 0.0) * (a[2] - a[1])
+    left = low[1] - max((high[2] - low[1]) / (a[2] - a[1]), 0.0) * (a[1] - a[0])
+    return float(min(low[0], low[2], right, left))

@@ -1,0 +1,71 @@
+"""dp_accounting: its DpEvents as psidp's events, and back."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from psidp.accounting import DPSGD
+from psidp.errors import MissingExtraError
+from psidp.guarantee import Guarantee
+
+__all__ = ["from_dp_event", "to_dp_event"]
+
+
+def from_dp_event(event: Any) -> list[DPSGD | Guarantee]:
+    """The events psidp can account for, for add-remove neighbours; anything else is refused by its name.
+
+    Known: GaussianDpEvent, PoissonSampledDpEvent of one, SelfComposedDpEvent, ComposedDpEvent, NoOpDpEvent.
+    """
+    return [made for inner, rate, count in _flat(event, 1) for made in _made(inner, rate, count)]
+
+
+def to_dp_event(events: DPSGD | Guarantee | Iterable[DPSGD | Guarantee]) -> Any:
+    """A DpEvent for Poisson-sampled runs and Guarantees with kappa = 0."""
+    library = _library()
+    series = [events] if isinstance(events, DPSGD | Guarantee) else list(events)
+    made = []
+    for event in series:
+        if isinstance(event, Guarantee):
+            if not (event.kappa == 0.0 and event.psi > 0.0):
+                raise ValueError(f"only a Guarantee with psi > 0 and kappa = 0 is a DpEvent, got {event!r}.")
+            made.append(library.GaussianDpEvent(1.0 / event.psi))
+        elif event.sampling == "poisson":
+            step = library.PoissonSampledDpEvent(event.sampling_rate, library.GaussianDpEvent(event.noise_multiplier))
+            made.append(library.SelfComposedDpEvent(step, event.steps))
+        else:
+            raise ValueError(
+                'only sampling="poisson" has a DpEvent of the same meaning: dp_accounting states the noise of a batch '
+                "drawn without replacement relative to another sensitivity."
+            )
+    return made[0] if len(made) == 1 else library.ComposedDpEvent(made)
+
+
+def _library() -> Any:
+    try:
+        import dp_accounting
+    except ImportError as missing:
+        raise MissingExtraError("dp-accounting", "dp-accounting") from missing
+    return dp_accounting
+
+
+def _flat(event: Any, count: int) -> list[tuple[Any, float | None, int]]:
+    """(Gaussian event, sampling rate or None, how often), in order."""
+    library = _library()
+    if isinstance(event, library.NoOpDpEvent):
+        return []
+    if isinstance(event, library.ComposedDpEvent):
+        return [row for part in event.events for row in _flat(part, count)]
+    if isinstance(event, library.SelfComposedDpEvent):
+        return _flat(event.event, count * event.count) if event.count else []
+    if isinstance(event, library.GaussianDpEvent):
+        return [(event, None, count)]
+    if isinstance(event, library.PoissonSampledDpEvent):
+        inner = _flat(event.event, 1)
+        if len(inner) == 1 and inner[0][1] is None and inner[0][2] == 1:
+            return [(inner[0][0], event.sampling_probability, count)]
+        raise ValueError("PoissonSampledDpEvent must hold one GaussianDpEvent: a sampled series has no known account.")
+    raise ValueError(f"{type(event).__name__} has no account in psidp.")
+
+
+def _made(event: Any, rate: float | None, count: int) -> list[DPSGD | Guarantee]:
+    """One Gaussian event as psidp's: unsampled ones as a run of rate 1, so that their number costs nothing."""
+    return [DPSGD(event.noise_multiplier, 1.0 if rate is None else rate, count)]

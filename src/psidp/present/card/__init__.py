@@ -1,0 +1,9 @@
+"""The privacy card: one page that says what was promised, to whom, and what it means. It computes nothing."""
+
+from psidp.present.card.formats import written
+from psidp.present.card.html import to_html
+from psidp.present.card.markdown import to_markdown
+from psidp.present.card.record import Card, card
+from psidp.present.card.schema import validate
+
+__all__ = ["Card", "card", "to_html", "to_markdown", "validate", "written"]

@@ -1,0 +1,104 @@
+"""psidp card on the command line."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from psidp.accounting import DPSGD, account
+from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import check_adjacency
+from psidp.present import notion
+from psidp.present.card.formats import written
+from psidp.present.card.record import KAPPA, Audited, Card, Mechanism, Scope
+from psidp.present.card.record import card as make
+
+__all__ = ["card"]
+
+
+def card(
+    psi: notion.Psi = None,
+    epsilon: notion.Epsilon = None,
+    delta: notion.Delta = None,
+    sensitivity: notion.Sensitivity = None,
+    sigma: notion.Sigma = None,
+    auc: notion.Auc = None,
+    advantage: notion.Advantage = None,
+    zcdp: notion.Zcdp = None,
+    kappa: Annotated[float, typer.Option("--kappa", help="probability of outright failure, [0, 1)")] = 0.0,
+    adjacency: notion.Adjacent = "add-remove",
+    unit: notion.Unit = "record",
+    title: Annotated[str, typer.Option("--title", help="what was released")] = "Privacy card",
+    regret: Annotated[float, typer.Option("--regret", help="how far psi overstates the loss, [0, 1]")] = 0.0,
+    prior: Annotated[float, typer.Option("--prior", help="chance of membership before the release, [0, 1]")] = 0.1,
+    mechanism: Annotated[str, typer.Option("--mechanism", help="how the noise was made")] = "Gaussian mechanism",
+    noise_multiplier: Annotated[float | None, typer.Option("--noise-multiplier", help="of a DP-SGD run")] = None,
+    sampling_rate: Annotated[float | None, typer.Option("--sampling-rate", help="of a DP-SGD run")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="of a DP-SGD run")] = None,
+    sampling: Annotated[str | None, typer.Option("--sampling", help="sampling assumed, such as Poisson")] = None,
+    trust_model: Annotated[str, typer.Option("--trust-model", help="who sees the data")] = Scope().trust_model,
+    adversary: Annotated[str, typer.Option("--adversary", help="what the attacker knows")] = Scope().adversary,
+    contribution_bound: Annotated[
+        str, typer.Option("--contribution-bound", help="how much of the data one unit may be")
+    ] = Scope().contribution_bound,
+    covered: Annotated[list[str], typer.Option("--covered", help="what the promise covers; repeat")] = [],  # noqa: B006
+    not_covered: Annotated[list[str], typer.Option("--not-covered", help="what it does not; repeat")] = [],  # noqa: B006
+    ledger_head: Annotated[str | None, typer.Option("--ledger-head", help="hash of the ledger's last entry")] = None,
+    audit: Annotated[str | None, typer.Option("--audit", help="audit result: JSON, or a file of it")] = None,
+    date: Annotated[str | None, typer.Option("--date", help="YYYY-MM-DD; today when not given")] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="file: .html, .md or .json; - prints")] = "-",
+    form: Annotated[str, typer.Option("--format", help="html, md or json, where -o does not say")] = "md",
+) -> None:
+    """Write the privacy card of a release: HTML on one page, Markdown or JSON.
+
+    Example: psidp card --sensitivity 1 --sigma 2 --unit patient --title "Mean age" -o card.html
+    Example: psidp card --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 -o run.html
+    """
+    given = {"psi": psi, "epsilon": epsilon, "delta": delta, "auc": auc, "advantage": advantage, "zcdp": zcdp}
+    named = {name: value for name, value in given.items() if value is not None}
+    if not named and noise_multiplier is not None and sampling_rate is not None and steps is not None:
+        kappa = kappa or KAPPA
+        curve = account(DPSGD(noise_multiplier, sampling_rate, steps, unit=unit))
+        named, regret = {"psi": curve.guarantee(kappa).psi}, float(curve.regret(kappa).upper)
+        mechanism, sampling = "DP-SGD", sampling or "Poisson"
+    if not named:
+        named = {name: v for name, v in (("sensitivity", sensitivity), ("sigma", sigma)) if v is not None}
+    whole = Guarantee.gaussian(adjacency=check_adjacency(adjacency), unit=unit, **named)
+    guarantee = Guarantee(whole.psi, kappa, whole.adjacency, unit)
+    if sensitivity is not None and sigma is None and noise_multiplier is None and guarantee.psi > 0.0:
+        sigma = guarantee.sigma(sensitivity)
+    made = make(
+        guarantee,
+        title=title,
+        regret=regret,
+        prior=prior,
+        mechanism=Mechanism(mechanism, sensitivity, sigma, noise_multiplier, sampling_rate, steps, sampling),
+        scope=Scope(trust_model, adversary, contribution_bound, tuple(covered), tuple(not_covered)),
+        ledger_head=ledger_head,
+        audit=None if audit is None else _audited(audit),
+        date=date,
+    )
+    _write(made, output, form)
+
+
+def _audited(text: str) -> Audited:
+    """The audit result in the text, or in the file that it names."""
+    words = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
+    values = json.loads(words)
+    values["psi_lower"] = values.get("psi_lower", values.get("psi"))
+    if values["psi_lower"] is None:
+        raise ValueError("an audit result must have psi, its lower bound, as psidp audit --json writes it.")
+    return Audited(
+        **{name: values[name] for name in ("psi_lower", "psi_upper", "confidence", "method") if name in values}
+    )
+
+
+def _write(card: Card, output: str, form: str) -> None:
+    suffix = Path(output).suffix.removeprefix(".")
+    if output == "-":
+        sys.stdout.write(written(card, form))
+        return
+    Path(output).write_text(written(card, suffix), encoding="utf-8")
+    typer.echo(f"{output} written", err=True)

@@ -1,0 +1,71 @@
+"""The card's lines of text, in sections: the same in HTML and in Markdown."""
+
+from psidp.present.card.record import Card
+from psidp.present.digits import down, up
+
+__all__ = ["Rows", "sections"]
+
+Rows = list[tuple[str, str]]
+
+
+def sections(card: Card) -> list[tuple[str, Rows]]:
+    """Each section's heading with its names and values, numbers rounded to the private side."""
+    return [
+        ("The promise", _promise(card)),
+        ("What follows from it", _derived(card)),
+        ("For whom, from whom", _scope(card)),
+        ("How the noise was made", _mechanism(card)),
+        ("Evidence", _evidence(card)),
+    ]
+
+
+def _promise(card: Card) -> Rows:
+    g = card.guarantee
+    rows = [("psi, sensitivity index", up(g.psi, 6)), ("kappa, outright failure", up(g.kappa) if g.kappa else "0")]
+    exact = "0: psi says it exactly" if card.regret == 0.0 else f"at most {up(card.regret, 2)}"
+    return [*rows, ("regret of psi", exact), ("adjacency", g.adjacency), ("unit of privacy", f"one {g.unit}")]
+
+
+def _derived(card: Card) -> Rows:
+    values = card.derived
+    rows = [(f"epsilon at delta = {up(row['delta'])}", up(row["epsilon"])) for row in values["epsilon_at_delta"]]
+    rows += [(f"delta at epsilon = {row['epsilon']:g}", up(row["delta"])) for row in values["delta_at_epsilon"]]
+    rows += [("advantage, max TPR - FPR", up(values["advantage"])), ("AUC of the best attack", up(values["auc"]))]
+    rows += [(f"TPR at FPR = {100 * row['fpr']:g} %", up(row["tpr"])) for row in values["tpr_at_fpr"]]
+    ppv, again = values["ppv"], values["reconstruction"]
+    rows.append((f"PPV at prior {ppv['prior']:g}, FPR = {100 * ppv['fpr']:g} %", up(ppv["ppv"])))
+    return [*rows, (f"reconstruction of what {again['prior']:g} could guess", up(again["bound"]))]
+
+
+def _scope(card: Card) -> Rows:
+    scope = card.scope
+    return [
+        ("trust model", scope.trust_model),
+        ("attacker", scope.adversary),
+        ("contribution bound", scope.contribution_bound),
+        ("covered", "; ".join(scope.covered) or "the release that this card goes with"),
+        ("not covered", "; ".join(scope.not_covered) or "anything else published from the same data"),
+    ]
+
+
+def _mechanism(card: Card) -> Rows:
+    made = card.mechanism
+    given = [("mechanism", made.name)]
+    for name in ("sensitivity", "sigma", "noise_multiplier", "sampling_rate", "steps"):
+        value = getattr(made, name)
+        if value is not None:
+            given.append((name.replace("_", " "), f"{value:,}" if name == "steps" else f"{value:.6g}"))
+    return given if made.sampling is None else [*given, ("sampling assumed", made.sampling)]
+
+
+def _evidence(card: Card) -> Rows:
+    rows = [("computed by", card.software), ("date", card.date)]
+    rows.append(("ledger head", card.ledger_head or "no ledger given"))
+    audit = card.audit
+    if audit is None:
+        return [*rows, ("audit", "none given")]
+    above = "" if audit.psi_upper is None else f" and at most {up(audit.psi_upper)}"
+    how = f" ({audit.method})" if audit.method else ""
+    found = f"psi at least {down(audit.psi_lower)}{above}, with confidence {audit.confidence:g}{how}"
+    broken = audit.psi_lower > card.guarantee.psi
+    return [*rows, ("audit", f"{found}: the promise is broken" if broken and not card.guarantee.kappa else found)]

@@ -1,0 +1,25 @@
+"""Pictures of guarantees, curves and audits, and the paper's own. This floor draws what others computed."""
+
+from psidp.present.figures.audits import claim_and_audit
+from psidp.present.figures.budgets import spending
+from psidp.present.figures.comparison import comparison
+from psidp.present.figures.files import save
+from psidp.present.figures.outputs import densities, loss
+from psidp.present.figures.paper import paper_figure
+from psidp.present.figures.rates import profile, roc, tradeoff
+from psidp.present.figures.tangents import conversions, tangent
+
+__all__ = [
+    "claim_and_audit",
+    "comparison",
+    "conversions",
+    "densities",
+    "loss",
+    "paper_figure",
+    "profile",
+    "roc",
+    "save",
+    "spending",
+    "tangent",
+    "tradeoff",
+]

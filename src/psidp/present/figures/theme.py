@@ -1,0 +1,51 @@
+"""The house theme of every figure, and the one door to Altair."""
+
+from typing import Any
+
+from psidp.errors import MissingExtraError
+from psidp.present.palette import LIGHT
+
+__all__ = ["Chart", "altair", "colours", "data", "finished"]
+
+Chart = Any
+"""An Altair chart of any kind."""
+Rows = list[dict[str, Any]]
+
+SIZE = {"width": 360, "height": 300}
+
+
+def altair() -> Any:
+    """The altair module, or the line that installs it."""
+    try:
+        import altair as module
+        import vl_convert  # noqa: F401
+    except ImportError as missing:
+        raise MissingExtraError("altair and vl-convert-python", "plot") from missing
+    return module
+
+
+def data(rows: Rows) -> Any:
+    """Rows as the data of a chart, inside the chart itself."""
+    return altair().Data(values=rows)
+
+
+def colours(names: dict[str, str], title: str | None = None, **encoding: Any) -> Any:
+    """A colour encoding from labels to the palette's concepts, in the given order."""
+    alt = altair()
+    scale = alt.Scale(domain=list(names), range=[LIGHT.get(concept, concept) for concept in names.values()])
+    return alt.Color("kind:N", title=title, scale=scale, **encoding)
+
+
+def finished(chart: Chart, title: str, *subtitle: str) -> Chart:
+    """The chart with its title and the house's looks."""
+    alt = altair()
+    words = alt.TitleParams(title, subtitle=list(subtitle)) if subtitle else alt.TitleParams(title)
+    text = {"labelColor": LIGHT["quiet"], "titleColor": LIGHT["ink"], "labelFontSize": 11, "titleFontSize": 12}
+    return (
+        chart.properties(title=words)
+        .configure(font="sans-serif", background="white", padding=10)
+        .configure_view(stroke=LIGHT["line"], continuousWidth=SIZE["width"], continuousHeight=SIZE["height"])
+        .configure_axis(gridColor=LIGHT["line"], domainColor=LIGHT["quiet"], titleFontWeight="normal", **text)
+        .configure_legend(orient="bottom", labelLimit=400, columns=2, symbolStrokeWidth=3, symbolOpacity=1, **text)
+        .configure_title(anchor="start", fontSize=14, color=LIGHT["ink"], subtitleColor=LIGHT["quiet"], offset=12)
+    )

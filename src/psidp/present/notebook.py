@@ -1,0 +1,41 @@
+"""Objects draw themselves in a notebook: a still picture and a table, with no script and no network."""
+
+from html import escape
+from typing import Any
+
+from psidp.accounting import PrivacyCurve
+from psidp.auditing.result import AuditResult
+from psidp.errors import MissingExtraError
+from psidp.guarantee import Guarantee
+
+__all__ = ["bundle", "drawn"]
+
+
+def drawn(value: Any) -> str:
+    """The ROC curve as SVG, an audit's over its claim; empty where the plot extra is not installed."""
+    from psidp.present.figures import claim_and_audit, roc
+
+    try:
+        chart = claim_and_audit(value.claimed, value) if isinstance(value, AuditResult) else roc(value)
+    except MissingExtraError:
+        return ""
+    import vl_convert
+
+    picture: str = vl_convert.vegalite_to_svg(chart.to_dict())
+    return picture
+
+
+def bundle(value: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    """What a notebook shows of a value: text, and HTML with the picture above the table."""
+    picture, table = drawn(value), getattr(value, "_repr_html_", lambda: f"<pre>{escape(repr(value))}</pre>")()
+    shown = {"text/plain": repr(value), "text/html": picture + table}
+    return shown | ({"image/svg+xml": picture} if picture else {})
+
+
+def _teach(*kinds: Any) -> None:
+    """Give each class the method that notebooks look for."""
+    for kind in kinds:
+        kind._repr_mimebundle_ = bundle
+
+
+_teach(Guarantee, PrivacyCurve, AuditResult)

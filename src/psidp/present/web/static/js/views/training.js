@@ -1,0 +1,48 @@
+// A DP-SGD run, accounted by the library with proof: an interval for epsilon and the psi that covers the run.
+
+import { ask, element, say, served } from "../page.js";
+import { down, plain, up } from "../digits.js";
+
+const FIELDS = ["noise_multiplier", "sampling_rate", "steps", "run_delta"];
+
+export class Training {
+  constructor(change) {
+    this.change = change;
+    element("training").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.account();
+    });
+    element("training-use").addEventListener("click", () => change({ psi: this.psi }));
+    for (const name of FIELDS) {
+      element(name).addEventListener("change", (event) => {
+        const value = Number(event.target.value);
+        if (event.target.value.trim() !== "" && Number.isFinite(value)) change({ [name]: value });
+      });
+    }
+    element("account").disabled = !served();
+    if (!served()) say("training-note", "Certified accounting needs the library: psidp explore, or psidp account on the command line.");
+  }
+
+  async account() {
+    const [noise_multiplier, sampling_rate, steps, delta] = FIELDS.map((name) => Number(element(name).value || NaN));
+    say("training-note", "Accounting …");
+    element("training-use").hidden = true;
+    try {
+      const answer = await ask("account", { runs: [{ noise_multiplier, sampling_rate, steps }], delta });
+      const { epsilon, guarantee } = answer;
+      this.psi = guarantee.psi;
+      const between = epsilon.upper === "inf" ? "inf" : `between **${down(epsilon.lower)}** and **${up(epsilon.upper)}**`;
+      say("training-note", `ε at δ = ${plain(delta, 3)} is ${between}, both proved. ψ = **${up(guarantee.psi)}** covers the whole run, except with probability ${up(guarantee.kappa, 2)} (${guarantee.adjacency}, Poisson sampling).`);
+      element("training-use").hidden = false;
+    } catch (refusal) {
+      say("training-note", refusal.message);
+    }
+  }
+
+  render(state) {
+    for (const name of FIELDS) {
+      const field = element(name);
+      if (document.activeElement !== field) field.value = plain(state[name], 12);
+    }
+  }
+}

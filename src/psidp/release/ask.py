@@ -1,0 +1,190 @@
+"""What can be asked of a table: counts, sums, means, variances, histograms and quantiles, each as a value.
+
+An aggregate turns a row into a short vector of L2 norm at most `reach`; a unit of privacy adds up the vectors of its
+rows, group by group, and the whole is clipped to `contribution` times `reach`.
+"""
+
+import builtins
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+from typing import Any, Literal
+
+__all__ = [
+    "CANDIDATES",
+    "Aggregate",
+    "count",
+    "deviation",
+    "histogram",
+    "mean",
+    "quantiles",
+    "sum",
+    "units",
+    "variance",
+]
+
+Kind = Literal["count", "units", "sum", "mean", "variance", "deviation", "histogram", "quantiles"]
+Contribution = float | Literal["auto"] | None
+
+CANDIDATES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""Contributions that "auto" chooses among, unless told."""
+
+MOST_ROWS = 2.0**20
+MOST_EDGES = 10_000
+PARTS = {"mean": 2, "variance": 3, "deviation": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One question about every group.
+
+    Args:
+        kind: what is asked. column: of which column, none for counts. lower, upper: public bounds to which values
+        are clipped. edges: public edges of the bins. at: which quantiles. weight: share of psi^2 relative to the
+        release's other aggregates. contribution: how much one unit may add, in rows' worth: the bound on its L2 norm
+        is contribution times `reach`; "auto" chooses it privately; None takes the release's.
+    """
+
+    kind: Kind
+    column: str | None = None
+    lower: float = 0.0
+    upper: float = 0.0
+    edges: tuple[float, ...] = ()
+    at: tuple[float, ...] = ()
+    weight: float = 1.0
+    contribution: Contribution = None
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.weight < float("inf")):
+            raise ValueError(f"weight (share of psi^2, relative) must be in (0, inf), got weight={self.weight}.")
+        if self.contribution is not None:
+            check_contribution(self.contribution)
+
+    @property
+    def name(self) -> str:
+        """The question in words."""
+        return self.kind if self.column is None else f"{self.kind} of {self.column}"
+
+    @property
+    def reach(self) -> float:
+        """Largest norm of one row's vector."""
+        return max(abs(self.lower), abs(self.upper)) if self.kind == "sum" else 1.0
+
+    @property
+    def parts(self) -> int:
+        """Coordinates of a row's vector."""
+        return PARTS.get(self.kind, 1)
+
+    @property
+    def bins(self) -> int:
+        """Bins of a histogram, else 1."""
+        return max(1, len(self.edges) - 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The question as plain values, without what does not matter."""
+        values: dict[str, Any] = {"kind": self.kind, "weight": self.weight, "contribution": self.contribution}
+        values |= {"column": self.column} if self.column is not None else {}
+        values |= {"edges": list(self.edges)} if self.edges else {}
+        values |= {"at": list(self.at)} if self.at else {}
+        values |= {"lower": self.lower, "upper": self.upper} if self.column is not None and not self.edges else {}
+        return values
+
+
+def count(**terms: Any) -> Aggregate:
+    """How many rows.
+
+    Examples:
+        >>> count().name
+        'count'
+    """
+    return Aggregate("count", **terms)
+
+
+def units(**terms: Any) -> Aggregate:
+    """How many different units of privacy: patients, say."""
+    return Aggregate("units", **terms)
+
+
+def sum(column: str, lower: float, upper: float, **terms: Any) -> Aggregate:
+    """Sum of a column's values, clipped to [lower, upper]; missing values and NaN add nothing.
+
+    Examples:
+        >>> sum("cost", 0, 5000).reach
+        5000.0
+        >>> sum("cost", 5000, 0)
+        Traceback (most recent call last):
+        ...
+        ValueError: bounds of 'cost' must be finite numbers with lower < upper, got lower=5000, upper=0.
+    """
+    return _bounded("sum", column, lower, upper, terms)
+
+
+def mean(column: str, lower: float, upper: float, **terms: Any) -> Aggregate:
+    """Mean of a column's values, clipped to [lower, upper]; rows whose value is missing or NaN do not count."""
+    return _bounded("mean", column, lower, upper, terms)
+
+
+def variance(column: str, lower: float, upper: float, **terms: Any) -> Aggregate:
+    """Variance of a column's values, clipped to [lower, upper], over the number of rows."""
+    return _bounded("variance", column, lower, upper, terms)
+
+
+def deviation(column: str, lower: float, upper: float, **terms: Any) -> Aggregate:
+    """Standard deviation of a column's values: the square root of `variance`."""
+    return _bounded("deviation", column, lower, upper, terms)
+
+
+def histogram(column: str, edges: Iterable[float], **terms: Any) -> Aggregate:
+    """How many values lie between public edges, [e0, e1), [e1, e2), ..., the last bin closed.
+
+    Values outside are clipped, and so count in the first and the last bin; missing values and NaN in none.
+    """
+    return Aggregate("histogram", _named(column), edges=_edges(column, edges), **terms)
+
+
+def quantiles(column: str, edges: Iterable[float], at: Sequence[float] = (0.25, 0.5, 0.75), **terms: Any) -> Aggregate:
+    """Quantiles read from a noisy cumulative histogram on public edges, straight lines between them."""
+    wanted = tuple(float(q) for q in at)
+    if not (wanted and all(0.0 < q < 1.0 for q in wanted)):
+        raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={list(wanted)}.")
+    return Aggregate("quantiles", _named(column), edges=_edges(column, edges), at=wanted, **terms)
+
+
+def check_contribution(value: Any) -> None:
+    """Refuse a contribution that is neither "auto" nor a number of rows' worth."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (value == "auto" or (number and 1.0 <= value <= MOST_ROWS)):
+        raise ValueError(
+            f'contribution (rows\' worth one unit may add) must be in [1, 2^20] or "auto", got contribution={value!r}.'
+        )
+
+
+def _bounded(kind: Kind, column: str, lower: float, upper: float, terms: dict[str, Any]) -> Aggregate:
+    """An aggregate of clipped values."""
+    numbers = builtins.all(isinstance(b, int | float) and not isinstance(b, bool) for b in (lower, upper))
+    if not (numbers and isfinite(lower) and isfinite(upper) and lower < upper):
+        raise ValueError(
+            f"bounds of {column!r} must be finite numbers with lower < upper, got lower={lower}, upper={upper}."
+        )
+    largest, width = max(abs(lower), abs(upper)), float(upper) - float(lower)
+    if not (width >= 2.0**-850 and largest <= 2.0**850):
+        raise ValueError(f"bounds of {column!r} must lie in 2^-850 to 2^850, got lower={lower}, upper={upper}.")
+    return Aggregate(kind, _named(column), float(lower), float(upper), **terms)
+
+
+def _edges(column: str, edges: Iterable[float]) -> tuple[float, ...]:
+    """Public edges, finite and increasing."""
+    numbers = tuple(float(e) for e in edges)
+    rising = builtins.all(a < b for a, b in pairwise(numbers))
+    if not (2 <= len(numbers) <= MOST_EDGES and rising and builtins.all(isfinite(e) for e in numbers)):
+        raise ValueError(
+            f"edges of {column!r} must be 2 to {MOST_EDGES:,} finite numbers in increasing order, got {len(numbers)}."
+        )
+    return numbers
+
+
+def _named(column: Any) -> str:
+    if not isinstance(column, str):
+        raise TypeError(f"column must be the name of a column, got {type(column).__name__}.")
+    return column

@@ -1,0 +1,147 @@
+"""Budget: the terms under which a budget was opened, once and for all."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Self, get_args
+
+from psidp.errors import MismatchError
+from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import Adjacency
+
+__all__ = ["Budget", "Partitions", "Renewal", "check_text", "period_of"]
+
+Renewal = Literal["", "day", "week", "month", "quarter", "year"]
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """Disjoint parts of the data: the values of a public column, and who declared that every unit lies in one only.
+
+    Args:
+        column: the public column.
+        values: its values, listed beforehand; the list must not depend on the data.
+        declared_by: who declared that no unit has data in two of them.
+    """
+
+    column: str
+    values: tuple[str, ...]
+    declared_by: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+        check_text("column", self.column)
+        check_text("declared_by", self.declared_by)
+        for value in self.values:
+            check_text("partition", value)
+        if not 0 < len(self.values) == len(set(self.values)):
+            raise ValueError(f"partitions must be one or more different values, got {list(self.values)!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Name, size, unit of privacy, adjacency, who opened it and why.
+
+    Examples:
+        >>> Budget(name="survey", guarantee=Guarantee(1.0, unit="patient"), by="Ann", purpose="2026 survey").name
+        'survey'
+    """
+
+    name: str
+    guarantee: Guarantee
+    by: str
+    purpose: str
+    partitions: Partitions | None = None
+    renews: Renewal = ""
+    part_of: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("name", "by", "purpose"):
+            check_text("budget" if field == "name" else field, getattr(self, field))
+        if self.renews not in get_args(Renewal):
+            raise ValueError(f"renews must be one of day, week, month, quarter, year, got renews={self.renews!r}.")
+        if self.partitions and self.guarantee.adjacency != "add-remove":
+            raise MismatchError(
+                'adjacency must be "add-remove" for a budget in partitions, got "replace-one": someone replaced '
+                "may move from one partition to another, and then both pay."
+            )
+
+    @property
+    def unit(self) -> str:
+        """Whose data the budget protects."""
+        return self.guarantee.unit
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which neighbours the budget speaks of."""
+        return self.guarantee.adjacency
+
+    def check_spend(self, guarantee: Guarantee, partition: str) -> None:
+        """Refuse what speaks of other neighbours, another unit or an undeclared part of the data."""
+        for name in ("adjacency", "unit"):
+            mine, theirs = getattr(self, name), getattr(guarantee, name)
+            if mine != theirs:
+                raise MismatchError(f"budget {self.name!r} has {name} {mine!r}, got a guarantee with {theirs!r}.")
+        if partition and (self.partitions is None or partition not in self.partitions.values):
+            known = "none" if self.partitions is None else ", ".join(map(repr, self.partitions.values[:8]))
+            raise ValueError(
+                f"partition of budget {self.name!r} must be one of those declared: {known}; got {partition!r}."
+            )
+
+    def event(self) -> dict[str, Any]:
+        """The terms as the opening event."""
+        terms: dict[str, Any] = {"kind": "opened", "by": self.by} | self.guarantee.to_dict()
+        if self.partitions:
+            parts = self.partitions
+            terms["partitions"] = {
+                "column": parts.column,
+                "values": list(parts.values),
+                "declared_by": parts.declared_by,
+            }
+        return (
+            terms
+            | ({"renews": self.renews} if self.renews else {})
+            | ({"part_of": self.part_of} if self.part_of else {})
+        )
+
+    @classmethod
+    def from_event(cls, name: str, event: dict[str, Any], purpose: str) -> Self:
+        """The terms that event() wrote."""
+        guarantee = Guarantee(event["psi"], event["kappa"], event["adjacency"], event["unit"])
+        parts = event.get("partitions")
+        return cls(
+            name=name,
+            guarantee=guarantee,
+            by=event["by"],
+            purpose=purpose,
+            partitions=Partitions(**parts) if parts else None,
+            renews=event.get("renews", ""),
+            part_of=event.get("part_of", ""),
+        )
+
+
+def check_text(name: str, value: str) -> str:
+    """`value` itself, if it is text that both databases can store as it is."""
+    if not (isinstance(value, str) and value.strip()):
+        raise ValueError(f"{name} must be said in words, got {name}={value!r}.")
+    if "\0" in value or value.encode("utf-8", "ignore").decode() != value:
+        raise ValueError(f"{name} must be Unicode text without NUL, got {name}={value!r}.")
+    return value
+
+
+def period_of(renews: str, moment: datetime) -> str:
+    """The name of the period that a moment lies in; names of one kind sort as time runs.
+
+    Examples:
+        >>> [period_of(kind, datetime(2026, 5, 9)) for kind in ("day", "week", "month", "quarter", "year")]
+        ['2026-05-09', '2026-W19', '2026-05', '2026-Q2', '2026']
+    """
+    year, week, _ = moment.isocalendar()
+    names = {
+        "": "",
+        "day": f"{moment:%Y-%m-%d}",
+        "week": f"{year}-W{week:02}",
+        "month": f"{moment:%Y-%m}",
+        "quarter": f"{moment.year}-Q{(moment.month + 2) // 3}",
+        "year": f"{moment.year}",
+    }
+    return names[renews]

@@ -1,0 +1,166 @@
+"""Cells: what the rows of one unit in one group add up to, as integers clamped to a bound. Ibis expressions only.
+
+Spelled with CASE, since engines clip NaN and NULL differently, round casts differently and disagree on literals. No
+arithmetic touches a value before comparisons have clipped it: PostgreSQL raises on overflow and underflow, and an error
+would say something about the data.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ldexp
+from typing import Any
+
+from psidp.errors import MissingExtraError
+from psidp.release.ask import Aggregate
+from psidp.release.lattice import Lattice
+
+__all__ = ["Coordinate", "coordinates", "ibis_library", "number", "stairs", "usable"]
+
+
+def ibis_library() -> Any:
+    """The Ibis module, or the line that installs it."""
+    try:
+        import ibis
+    except ImportError:
+        raise MissingExtraError("Ibis", "db") from None
+    return ibis
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """One coordinate of an aggregate's vector: `weight` for each row that counts, or an integer made of its value."""
+
+    aggregate: Aggregate
+    lattice: Lattice
+    power: int
+    """0: the number of rows; 1: the values; 2: their squares."""
+
+    @property
+    def weight(self) -> int:
+        """What a row adds to a number of rows."""
+        a = self.aggregate
+        return self.lattice.part(a.parts) if a.parts > 1 else self.lattice.truncated(1.0)
+
+    @property
+    def signed(self) -> bool:
+        """Whether it can be negative."""
+        return self.power > 0 and (self.aggregate.kind != "sum" or self.aggregate.lower < 0.0)
+
+    def row(self, table: Any) -> Any:
+        """What is summed over the rows: 1 for a row that counts, an integer for its value."""
+        ibis, a = ibis_library(), self.aggregate
+        if self.power:
+            return self._value(table)
+        if a.kind in ("count", "units") or a.edges:
+            return ibis.literal(1, "int64")
+        return ibis.cases((usable(table[a.column]), ibis.literal(1, "int64")), else_=ibis.literal(0, "int64"))
+
+    def of_unit(self, total: Any) -> Any:
+        """The sum over one unit's rows in one group, in lattice steps, clamped to the bound; 32 bits."""
+        ibis, bound = ibis_library(), self.lattice.bound
+        if self.aggregate.kind == "units":
+            return ibis.literal(min(self.weight, bound), "int32")
+        if self.power:
+            return ibis.cases((total >= bound, bound), (total <= -bound, -bound), else_=total).cast("int32")
+        full = -(-bound // self.weight)
+        return ibis.cases((total >= full, bound), else_=total * self.weight).cast("int32")
+
+    def in_steps(self, total: int) -> int:
+        """A sum over rows that are units of their own, in lattice steps."""
+        return total if self.power else total * self.weight
+
+    def _value(self, table: Any) -> Any:
+        """The clipped value of a row, truncated toward zero to whole steps."""
+        a = self.aggregate
+        value = number(table[a.column])
+        if a.kind == "sum":
+            return self._amount(table[a.column], value)
+        return self._centred(table[a.column], value)
+
+    def _amount(self, column: Any, value: Any) -> Any:
+        """trunc(clip(v) 2^-unit)."""
+        ibis, a, lattice = ibis_library(), self.aggregate, self.lattice
+        scaled = value * real(lattice.scale)
+        cases = [
+            (~usable(column), whole(0)),
+            (value <= real(a.lower), whole(lattice.truncated(a.lower))),
+            (value >= real(a.upper), whole(lattice.truncated(a.upper))),
+        ]
+        if lattice.unit > 0:  # v 2^-unit could underflow
+            cases.append(((value < real(lattice.step)) & (value > real(-lattice.step)), whole(0)))
+        if a.lower < 0.0:
+            cases.append((value < real(0.0), scaled.ceil().cast("int64")))
+        return ibis.cases(*cases, else_=scaled.floor().cast("int64"))
+
+    def _centred(self, column: Any, value: Any) -> Any:
+        """trunc(a t) or trunc(a (2 t^2 - 1)), where t = (v - middle)/half lies in [-1, 1]."""
+        ibis, a = ibis_library(), self.aggregate
+        part, middle, half = self.weight, *middle_and_half(a)
+        ends = (part, part) if self.power == 2 else (-part, part)
+        apart = value - real(middle)
+        small = (apart < real(half * ldexp(1.0, -40))) & (apart > real(-half * ldexp(1.0, -40)))
+        t = apart / real(half)
+        if self.power == 2:
+            t = t * t * real(2.0) - real(1.0)
+        scaled = t * real(float(part))
+        return ibis.cases(
+            (~usable(column), whole(0)),
+            (value <= real(a.lower), whole(ends[0])),
+            (value >= real(a.upper), whole(ends[1])),
+            (small, whole(-part if self.power == 2 else 0)),
+            (scaled >= real(float(part)), whole(part)),
+            (scaled <= real(-float(part)), whole(-part)),
+            (scaled < real(0.0), scaled.ceil().cast("int64")),
+            else_=scaled.floor().cast("int64"),
+        )
+
+
+def coordinates(aggregate: Aggregate, lattice: Lattice) -> tuple[Coordinate, ...]:
+    """The vector of one row, coordinate by coordinate."""
+    powers = (1,) if aggregate.kind == "sum" else range(aggregate.parts)
+    made = tuple(Coordinate(aggregate, lattice, power) for power in powers)
+    if not (aggregate.kind == "sum" or made[0].weight >= 1000):
+        raise ValueError(
+            f"contribution of {aggregate.name!r} is too large for so many groups: a row would be less than 1,000 steps "
+            "of the integer grid. Ask for fewer groups or a smaller contribution."
+        )
+    return made
+
+
+def middle_and_half(aggregate: Aggregate) -> tuple[float, float]:
+    """Centre and half width of the bounds."""
+    return (aggregate.lower + aggregate.upper) / 2.0, (aggregate.upper - aggregate.lower) / 2.0
+
+
+def number(column: Any) -> Any:
+    """A column as doubles."""
+    kind = column.type()
+    if kind.is_boolean():
+        return column.cast("int8").cast("float64")
+    return column if kind.is_float64() else column.cast("float64")
+
+
+def usable(column: Any) -> Any:
+    """Whether a cell holds a number: neither NULL nor NaN."""
+    return column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
+
+
+def stairs(value: Any, edges: Sequence[Any], steps: Sequence[int]) -> Any:
+    """steps[i] for the number i of edges at or below `value`: a balanced tree of CASE."""
+    ibis = ibis_library()
+    if not edges:
+        return whole(steps[0])
+    middle = len(edges) // 2
+    low = stairs(value, edges[:middle], steps[: middle + 1])
+    high = stairs(value, edges[middle + 1 :], steps[middle + 1 :])
+    return ibis.cases((value < edges[middle], low), else_=high)
+
+
+def real(value: float) -> Any:
+    """A double in SQL, through text: a literal with a point is a decimal on some engines, and is rounded twice."""
+    return ibis_library().literal(repr(value)).cast("float64")
+
+
+def whole(value: int) -> Any:
+    """A 64-bit integer in SQL."""
+    return ibis_library().literal(value, "int64")

@@ -1,0 +1,153 @@
+"""Engine: where the table lives. Opens files, frames and databases as Ibis tables, and reads exact totals from them."""
+
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from psidp.errors import EngineError, MissingExtraError
+from psidp.release.cell import ibis_library
+
+__all__ = ["Engine", "open_table"]
+
+READERS = {".parquet": "read_parquet", ".csv": "read_csv"}
+FILES = {".duckdb", ".db"}
+
+
+class Engine:
+    """Runs expressions where the table is. What an engine says when it fails stays there: it may speak of the data."""
+
+    def __init__(self, table: Any) -> None:
+        self.backend = table.get_backend()
+
+    @property
+    def name(self) -> str:
+        """duckdb, postgres, pyspark, ..."""
+        return str(self.backend.name)
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a sum of 64-bit integers may overflow, as on Spark; elsewhere sums are wider than their terms."""
+        return self.name == "pyspark"
+
+    def progress(self) -> float | None:
+        """Percent of the running query that is done, where the engine says so."""
+        if self.name != "duckdb":
+            return None
+        percent = float(self.backend.con.query_progress())
+        return percent if 0.0 <= percent <= 100.0 else None
+
+    def sql(self, expression: Any) -> str:
+        """The text that will run."""
+        return str(self.backend.compile(expression, pretty=True))
+
+    def rows(self, expression: Any) -> list[tuple[Any, ...]]:
+        """All rows of a small result, as Python values."""
+        try:
+            return self._rows(expression)
+        except Exception as error:
+            raise EngineError(self.name, type(error).__name__) from None
+
+    def _rows(self, expression: Any) -> list[tuple[Any, ...]]:
+        if self.name == "pyspark":
+            return [tuple(row) for row in self.backend.raw_sql(self.backend.compile(expression)).collect()]
+        if self.name == "postgres":
+            with closing(self.backend.raw_sql(self.backend.compile(expression))) as cursor:
+                found = [tuple(row) for row in cursor.fetchall()]
+            with suppress(Exception):
+                self.backend.con.commit()
+            return found
+        table = self.backend.to_pyarrow(expression)
+        return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def open_table(source: Any, *, name: str | None = None, engine: str | None = None) -> Any:
+    """The Ibis table behind a file, a frame or a database.
+
+    Args:
+        source: an Ibis table; a .parquet, .csv or .duckdb file; a pandas, Polars or Arrow frame; or, with `engine`, the
+            name of a table in it.
+        name: which table of a .duckdb file.
+        engine: postgresql://user@host/database, or spark://host:port, spark://local for a session in this process.
+    """
+    ibis = ibis_library()
+    if isinstance(source, ibis.Table):
+        return source
+    if engine is not None:
+        return _in_database(ibis, engine, str(source))
+    if isinstance(source, str | Path):
+        return _in_file(ibis, Path(source), name)
+    return _frame(ibis, source)
+
+
+def _in_file(ibis: Any, path: Path, name: str | None) -> Any:
+    """A table that DuckDB reads from a file."""
+    kind = path.suffix.lower()
+    if kind not in READERS and kind not in FILES:
+        raise ValueError(f"the table must be a .parquet, .csv or .duckdb file, got {str(path)!r}.")
+    if kind not in READERS and name is None:
+        raise ValueError(f"name (which table of the file) must be given for {str(path)!r}.")
+    if not path.is_file() and not (kind == ".parquet" and "*" in path.name):
+        raise ValueError(f"the table must be a file that exists, got {str(path)!r}.")
+    if kind in READERS:
+        return getattr(ibis.duckdb.connect(), READERS[kind])(str(path))
+    return _named(ibis.duckdb.connect(str(path), read_only=True), str(name))
+
+
+def _in_database(ibis: Any, engine: str, name: str) -> Any:
+    """A table of a server."""
+    kind = engine.split("://", 1)[0]
+    if kind in ("postgresql", "postgres"):
+        _need("psycopg", "psycopg", "postgres")
+        return _named(_connected(kind, lambda: ibis.connect(engine)), name)
+    if kind == "spark":
+        _need("pyspark", "PySpark", "spark")
+        return _named(_connected(kind, lambda: _spark(ibis, engine)), name)
+    raise ValueError(f"engine must be postgresql://... or spark://..., got {kind!r}.")
+
+
+def _spark(ibis: Any, engine: str) -> Any:
+    """A Spark connection; spark://local runs in this process."""
+    from pyspark.sql import SparkSession  # type: ignore[import-not-found,unused-ignore]
+
+    local = engine.removeprefix("spark://").strip("/") in ("local", "")
+    builder = SparkSession.builder.master("local[*]" if local else engine)
+    return ibis.pyspark.connect(builder.appName("psidp").getOrCreate())
+
+
+def _connected(kind: str, connect: Any) -> Any:
+    """A connection, or a refusal that repeats no address: it may hold a password."""
+    try:
+        return connect()
+    except Exception as error:
+        raise EngineError(kind, type(error).__name__) from None
+
+
+def _named(connection: Any, name: str) -> Any:
+    """A table of a connection; files and views of Spark may be given by path."""
+    path = Path(name)
+    if connection.name == "pyspark" and path.suffix.lower() in READERS:
+        return getattr(connection, READERS[path.suffix.lower()])(name)
+    try:
+        return connection.table(name)
+    except Exception:
+        raise ValueError(f"the table must be one the engine has, got {name!r}.") from None
+
+
+def _frame(ibis: Any, source: Any) -> Any:
+    """A pandas, Polars or Arrow frame, read by DuckDB where it lies."""
+    arrow = source.to_arrow() if hasattr(source, "to_arrow") else source
+    if not (hasattr(arrow, "schema") or hasattr(arrow, "dtypes")):
+        raise TypeError(
+            f"the table must be an Ibis table, a pandas, Polars or Arrow frame, or a path, got {type(source).__name__}."
+        )
+    connection = ibis.duckdb.connect()
+    connection.con.register("frame", arrow)
+    return connection.table("frame")
+
+
+def _need(module: str, library: str, extra: str) -> None:
+    """Refuse early what is not installed."""
+    try:
+        __import__(module)
+    except ImportError:
+        raise MissingExtraError(library, extra) from None

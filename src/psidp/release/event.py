@@ -1,0 +1,117 @@
+"""Event: what a spend was for, as stored JSON, and the price that anybody can recompute from it.
+
+The ledger stores what happened, any theory may price it later. Kinds are only ever added:
+
+    {"kind": "guarantee"}                                         (psi, kappa) was declared as such
+    {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}        a Gaussian mechanism
+    {"kind": "claim", "mechanism": "laplace", "epsilon": 1.0}     what another mechanism claims: epsilon; epsilon and
+                                                                  delta; zcdp and kappa; alpha, rho and kappa
+    {"kind": "dpsgd", "noise_multiplier": 1.0, "sampling_rate": 0.01, "steps": 1000, "sampling": "poisson",
+     "kappa": 1e-10}                                              a DP-SGD run, at the price of its certified curve
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from psidp.accounting import DPSGD, account
+from psidp.errors import MismatchError
+from psidp.guarantee import Guarantee
+
+__all__ = ["agrees", "checked", "price", "priced_run"]
+
+Terms = dict[str, Any]
+
+_CLAIMS: dict[frozenset[str], Callable[[Mapping[str, float], Terms], Guarantee]] = {
+    frozenset({"epsilon"}): lambda v, t: Guarantee.from_pure(v["epsilon"], **t),
+    frozenset({"epsilon", "delta"}): lambda v, t: Guarantee.from_approximate(v["epsilon"], v["delta"], **t),
+    frozenset({"zcdp", "kappa"}): lambda v, t: Guarantee.from_zcdp(v["zcdp"], v["kappa"], **t),
+    frozenset({"alpha", "rho", "kappa"}): lambda v, t: Guarantee.from_rdp(v["alpha"], v["rho"], v["kappa"], **t),
+}
+
+
+def _gaussian(values: Mapping[str, Any], terms: Terms) -> Guarantee:
+    return Guarantee.gaussian(sensitivity=values["sensitivity"], sigma=values["sigma"], **terms)
+
+
+def _claim(values: Mapping[str, Any], terms: Terms) -> Guarantee:
+    """What a mechanism's claim is worth whatever the mechanism is: never the Gaussian reading."""
+    mechanism = values["mechanism"]
+    if not (isinstance(mechanism, str) and mechanism.strip()):
+        raise ValueError(f"mechanism must be named, got mechanism={mechanism!r}.")
+    notion = {name: value for name, value in values.items() if name not in ("kind", "mechanism")}
+    road = _CLAIMS.get(frozenset(notion))
+    if road is None:
+        raise ValueError(
+            f"{' and '.join(sorted(notion)) or 'nothing'} of a mechanism that is not Gaussian ({mechanism}) does not "
+            "bound its psi. Give epsilon, or epsilon and delta, or zcdp and kappa, or alpha, rho and kappa; or its "
+            "psi, if that is proved."
+        )
+    return road(notion, terms)
+
+
+def _dpsgd(values: Mapping[str, Any], terms: Terms) -> Guarantee:
+    """What a whole run costs, its parameters fixed beforehand."""
+    names = ("noise_multiplier", "sampling_rate", "steps", "sampling")
+    run = DPSGD(**{name: values[name] for name in names}, **terms)
+    return account(run).guarantee(values["kappa"])
+
+
+PRICES: dict[str, Callable[[Mapping[str, Any], Terms], Guarantee]] = {
+    "gaussian": _gaussian,
+    "claim": _claim,
+    "dpsgd": _dpsgd,
+}
+
+
+def price(event: Mapping[str, Any], **terms: Any) -> Guarantee | None:
+    """The guarantee that an event is worth; None where it was declared as a guarantee.
+
+    Examples:
+        >>> price({"kind": "gaussian", "sensitivity": 1.0, "sigma": 4.0}).psi
+        0.25
+        >>> round(price({"kind": "claim", "mechanism": "laplace", "epsilon": 1.0}).psi, 3)
+        1.232
+    """
+    kind = event.get("kind")
+    if kind == "guarantee":
+        return None
+    if kind not in PRICES:
+        raise ValueError(f"kind of an event must be one of guarantee, {', '.join(PRICES)}, got kind={kind!r}.")
+    try:
+        return PRICES[kind](event, terms)
+    except KeyError as missing:
+        raise ValueError(f"an event of kind {kind} must say its {missing.args[0]}.") from None
+
+
+def priced_run(run: DPSGD, kappa: float) -> tuple[Guarantee, dict[str, Any]]:
+    """What a run costs at a kappa, and the event that says what it was."""
+    event = {"kind": "dpsgd", "noise_multiplier": run.noise_multiplier, "sampling_rate": run.sampling_rate}
+    event |= {"steps": run.steps, "sampling": run.sampling, "kappa": kappa}
+    return account(run).guarantee(kappa), event
+
+
+def agrees(event: Mapping[str, Any], guarantee: Guarantee) -> bool:
+    """Whether a guarantee is an event's price: a Gaussian mechanism's to the last bit, a claim's to a relative 1e-9.
+
+    A claim is priced by a numerical search, whose last digits may differ from one machine to another. A run has to be
+    paid for in full, to a relative 1e-6; an accountant that has since become sharper makes no entry wrong.
+    """
+    worth = price(event, adjacency=guarantee.adjacency, unit=guarantee.unit)
+    if worth is None or worth == guarantee:
+        return True
+    if event["kind"] == "dpsgd":
+        return worth.psi * (1.0 - 1e-6) <= guarantee.psi and worth.kappa == guarantee.kappa
+    close = abs(worth.psi - guarantee.psi) <= 1e-9 * worth.psi
+    return event["kind"] != "gaussian" and close and worth.kappa == guarantee.kappa
+
+
+def checked(event: Mapping[str, Any] | None, guarantee: Guarantee) -> dict[str, Any]:
+    """The event to store, if the guarantee is what it is worth."""
+    event = dict(event or {"kind": "guarantee"})
+    worth = price(event, adjacency=guarantee.adjacency, unit=guarantee.unit)
+    if worth is not None and worth != guarantee:
+        raise MismatchError(
+            f"an event of kind {event['kind']} must be spent at its price, psi={worth.psi} and kappa={worth.kappa}, "
+            f"got psi={guarantee.psi} and kappa={guarantee.kappa}."
+        )
+    return event

@@ -1,0 +1,65 @@
+"""Exhaustion: the refusal of a spend that does not fit, with what is left, what was asked and what would fit."""
+
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from math import inf, nan
+from typing import Any
+
+from psidp.errors import BudgetExceededError
+from psidp.guarantee import Guarantee
+from psidp.release.loss import Loss
+
+__all__ = ["exceeded"]
+
+
+def exceeded(budget: str, asked: Loss, left: Loss, event: Mapping[str, Any]) -> BudgetExceededError:
+    """The error to raise; `event` says the sensitivity, if it is known.
+
+    Examples:
+        >>> left, asked = Loss.of(Guarantee(0.25)), Loss.of(Guarantee(0.5))
+        >>> print(exceeded("survey", asked, left, {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}))
+        Budget 'survey' has psi 0.25 left; this release needs 0.5. Raise sigma to 4 or more, or ask for less.
+    """
+    terms = Guarantee(0.0)
+    need, rest = asked.guarantee(terms), left.guarantee_below(terms)
+    sigma = _smallest_sigma(rest, event)
+    said = []
+    if not asked.square <= left.square:
+        said.append(f"has psi {_down(rest.psi)} left; this release needs {_up(need.psi)}")
+    if not asked.kappa <= left.kappa:
+        said.append(f"has kappa {_down(rest.kappa)} left; this release needs {_up(need.kappa)}")
+    sentence = f"Budget {budget!r} {', and '.join(said)}. {_advice(rest, sigma, asked.square <= left.square)}"
+    pair = (need.psi, need.kappa), (rest.psi, rest.kappa)
+    return BudgetExceededError(sentence, budget=budget, asked=pair[0], left=pair[1], sigma=sigma)
+
+
+def _smallest_sigma(rest: Guarantee, event: Mapping[str, Any]) -> float:
+    if not rest.psi > 0.0:
+        return inf
+    if event.get("kind") != "gaussian":
+        return nan
+    return rest.sigma(event["sensitivity"])
+
+
+def _advice(rest: Guarantee, sigma: float, psi_fits: bool) -> str:
+    if psi_fits:
+        return "Ask for less kappa."
+    if sigma == inf:
+        return "No noise is enough: the budget is spent."
+    if sigma > 0.0:
+        return f"Raise sigma to {_up(sigma)} or more, or ask for less."
+    return f"Raise sigma to {_up(rest.sigma(1.0))} times the sensitivity or more, or ask for less."
+
+
+def _up(value: float) -> str:
+    return _shown(value, ROUND_CEILING)
+
+
+def _down(value: float) -> str:
+    return _shown(value, ROUND_FLOOR)
+
+
+def _shown(value: float, rounding: str) -> str:
+    """Six digits of the decimal that a person means; the error itself carries every bit."""
+    meant = Context(prec=14).create_decimal_from_float(value)
+    return f"{Context(prec=6, rounding=rounding).plus(meant).normalize():g}"

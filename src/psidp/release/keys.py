@@ -1,0 +1,274 @@
+"""Keys: which groups an answer has. Public ones are given; private ones are chosen by noise, at a stated kappa."""
+
+import csv
+import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from itertools import product
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+from psidp.maths.thresholding import kappa_from_threshold, threshold_from_kappa
+from psidp.release.bounding import UNIT, key_name
+from psidp.release.cell import ibis_library, stairs, whole
+from psidp.release.engine import open_table
+from psidp.release.lattice import Lattice
+from psidp.symbols import symbol
+
+__all__ = ["Key", "PrivateKeys", "key_filter", "key_from_text", "plain_key", "public_keys"]
+
+Key = tuple[Any, ...]
+MOST_TOUCHED = 4096
+MOST_KEYS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateKeys:
+    """Keys taken from the data, those whose noisy number of units exceeds a threshold.
+
+    A unit that touches m keys adds w_m = min(1, contribution/sqrt m) to each; one that touches more than `at_most` adds
+    nothing. Never is a key released merely because it is in the data.
+
+    Args:
+        kappa: the chance, at most, that a key which only one unit has comes through; it enters the Guarantee.
+        at_most: how many keys a unit may touch and still count.
+        contribution: bound on the L2 norm of what a unit adds, [1, 64].
+        weight: share of psi^2, relative to the aggregates'.
+    """
+
+    kappa: float
+    at_most: int
+    contribution: float = 1.0
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not symbol("kappa").number(self.kappa) >= 1e-300:
+            raise ValueError(f"kappa (probability of outright failure) must be above 0 here, got kappa={self.kappa}.")
+        if isinstance(self.at_most, bool) or not (isinstance(self.at_most, int) and 1 <= self.at_most <= MOST_TOUCHED):
+            raise ValueError(
+                f"at_most (keys a unit may touch) must be a whole number in [1, {MOST_TOUCHED}], "
+                f"got at_most={self.at_most}."
+            )
+        if not 1.0 <= self.contribution <= 64.0:
+            raise ValueError(f"contribution of private keys must be in [1, 64], got contribution={self.contribution}.")
+        if not 0.0 < self.weight < float("inf"):
+            raise ValueError(f"weight (share of psi^2, relative) must be in (0, inf), got weight={self.weight}.")
+
+    @property
+    def lattice(self) -> Lattice:
+        """The integers in which units are counted."""
+        return Lattice.fitting(self.contribution, self.at_most)
+
+    @property
+    def steps(self) -> list[int]:
+        """w_1, w_2, ... in lattice steps: m w_m^2 <= bound^2 in integers."""
+        grid = self.lattice
+        one = grid.truncated(1.0)
+        return [min(one, isqrt(grid.bound**2 // m)) for m in range(1, self.at_most + 1)]
+
+    def threshold(self, sigma: float, grid: float) -> float:
+        """Smallest tau for which noise of this size, rounded to a grid, keeps kappa."""
+        return threshold_from_kappa(self.kappa, sigma, self._weights()) + grid
+
+    def kappa_at(self, threshold: float, sigma: float, grid: float) -> float:
+        """The kappa that a threshold really has."""
+        return kappa_from_threshold(threshold - grid, sigma, self._weights())
+
+    def expression(self, rows: Any, unit: str | None, by: Sequence[str]) -> Any:
+        """Every key in the data with the sum of its units' w_m in lattice steps; its rows, where they are units."""
+        names = {key_name(i): rows[column] for i, column in enumerate(by)}
+        if unit is None:
+            cells = rows.select(**names)
+            return cells.group_by(list(names)).aggregate(c0=cells.count())
+        kept = rows.filter(rows[unit].notnull())
+        cells = kept.select(**{UNIT: kept[unit]}, **{n: kept[c] for n, c in zip(names, by, strict=True)})
+        cells = cells.group_by([UNIT, *names]).aggregate(rows=cells.count())
+        touched = cells.group_by(UNIT).aggregate(m=cells.count())
+        touched = touched.filter(touched.m <= whole(self.at_most))
+        edges = [whole(m) for m in range(2, self.at_most + 1)]
+        light = touched.select(owner=touched[UNIT], w=stairs(touched.m, edges, self.steps))
+        joined = cells.inner_join(light, cells[UNIT] == light.owner)
+        return joined.group_by(list(names)).aggregate(c0=joined.w.sum().cast("decimal(38, 0)"))
+
+    def _weights(self) -> list[float]:
+        """w_m in units, as doubles that are exact."""
+        return [step * self.lattice.step for step in self.steps]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The choice as plain values."""
+        return {
+            "kappa": self.kappa,
+            "at_most": self.at_most,
+            "contribution": self.contribution,
+            "weight": self.weight,
+        }
+
+
+def public_keys(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...]:
+    """The given keys as tuples of plain values, each of its column's type, in their order and without repetition.
+
+    `keys`: a list of values, or of tuples where there are several columns; a dict from column to its values, all
+    combinations of which are keys; an Enum; a frame or Ibis table with those columns; a .csv or .parquet file.
+    """
+    found = list(dict.fromkeys(_as_tuples(keys, by, schema)))
+    if not 0 < len(found) <= MOST_KEYS:
+        raise ValueError(f"keys must be 1 to {MOST_KEYS:,} groups, got {len(found)}.")
+    return tuple(
+        tuple(_checked(value, name, schema[name]) for value, name in zip(key, by, strict=True)) for key in found
+    )
+
+
+def _as_tuples(keys: Any, by: Sequence[str], schema: Any) -> Iterable[Key]:
+    """Whatever form keys come in, as tuples."""
+    if isinstance(keys, type) and issubclass(keys, Enum):
+        keys = [member.value for member in keys]
+    if isinstance(keys, Mapping):
+        missing = [name for name in by if name not in keys]
+        if missing or len(keys) != len(by):
+            raise ValueError(
+                f"keys must have the columns {', '.join(map(repr, by))}, got {', '.join(map(repr, keys))}."
+            )
+        return product(*(list(keys[name]) for name in by))
+    if isinstance(keys, str | Path):
+        keys = _in_file(Path(keys), by, schema)
+    if hasattr(keys, "to_pyarrow") or hasattr(keys, "columns") or hasattr(keys, "column_names"):
+        return _from_frame(keys, by)
+    if not isinstance(keys, Iterable):
+        raise TypeError(f"keys must be a list of values or tuples, a table or a file, got {type(keys).__name__}.")
+    return [_tuple(key, by) for key in keys]
+
+
+def _in_file(path: Path, by: Sequence[str], schema: Any) -> Any:
+    """The keys in a file; text of a CSV is read in the type of its column, and an empty cell as NULL."""
+    if path.suffix.lower() == ".parquet" and path.is_file():
+        return open_table(path)
+    if not (path.suffix.lower() == ".csv" and path.is_file()):
+        raise ValueError(f"keys must be values, a table, or a .csv or .parquet file that exists, got {str(path)!r}.")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    missing = [name for name in by if not rows or name not in rows[0]]
+    if missing:
+        raise ValueError(f"keys must have the columns {', '.join(map(repr, by))}, got a file without {missing[0]!r}.")
+    return [tuple(key_from_text(row[name] or "", name, schema[name]) for name in by) for row in rows]
+
+
+def key_from_text(text: str, name: str, kind: Any) -> Any:
+    """A key's value written as text, in its column's type; nothing at all is NULL."""
+    if text == "":
+        return None
+    readers: list[tuple[str, Callable[[str], Any]]] = [
+        ("is_boolean", lambda word: {"true": True, "false": False}[word.lower()]),
+        ("is_integer", int),
+        ("is_date", datetime.date.fromisoformat),
+        ("is_timestamp", datetime.datetime.fromisoformat),
+        ("is_decimal", Decimal),
+    ]
+    for test, reader in readers:
+        if getattr(kind, test)():
+            try:
+                return reader(text)
+            except (ValueError, KeyError, ArithmeticError):
+                raise ValueError(f"keys of {name!r} must be of type {kind}, got {text!r}.") from None
+    return text
+
+
+def _tuple(key: Any, by: Sequence[str]) -> Key:
+    made = tuple(key) if isinstance(key, tuple | list) else (key,)
+    if len(made) != len(by):
+        raise ValueError(f"keys must have {len(by)} values each, one for each of {', '.join(by)}, got {len(made)}.")
+    return made
+
+
+def _from_frame(frame: Any, by: Sequence[str]) -> Iterable[Key]:
+    """The columns of a frame or table that bear the names."""
+    arrow = frame.to_pyarrow() if hasattr(frame, "to_pyarrow") else frame
+    names = list(getattr(arrow, "column_names", getattr(arrow, "columns", [])))
+    missing = [name for name in by if name not in names]
+    if missing:
+        raise ValueError(f"keys must have the columns {', '.join(map(repr, by))}, got {', '.join(map(repr, names))}.")
+    columns = [arrow[name].to_pylist() if hasattr(arrow[name], "to_pylist") else list(arrow[name]) for name in by]
+    return zip(*columns, strict=True)
+
+
+KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
+    ("is_boolean", (bool,), "True or False"),
+    ("is_integer", (int,), "a whole number"),
+    ("is_string", (str,), "text"),
+    ("is_date", (datetime.date,), "a datetime.date"),
+    ("is_timestamp", (datetime.datetime,), "a datetime.datetime"),
+    ("is_decimal", (Decimal, int), "a decimal.Decimal"),
+)
+
+
+def _checked(given: Any, name: str, kind: Any) -> Any:
+    """One value of a key, if its column can hold it."""
+    value: Any = plain_key(given)
+    if value is None:
+        return None
+    for test, types, words in KINDS:
+        if not getattr(kind, test)():
+            continue
+        wrong = isinstance(value, bool) is not (bool in types) or isinstance(value, datetime.datetime) is not (
+            datetime.datetime in types
+        )
+        if wrong or not isinstance(value, types):
+            raise TypeError(f"keys of {name!r} must be {words}, got {type(value).__name__}.")
+        if kind.is_integer() and not kind.bounds.lower <= value <= kind.bounds.upper:
+            raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
+        return Decimal(str(value)) if kind.is_decimal() else value
+    raise TypeError(f"column {name!r} of type {kind} cannot make groups. Use text, numbers, dates or truth values.")
+
+
+def plain_key(value: Any) -> Any:
+    """A value as Python has it: NumPy's unpacked, NaN and NaT as None, instants in UTC without saying so."""
+    if hasattr(value, "to_pydatetime"):
+        value = None if value != value else value.to_pydatetime()
+    elif hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, Enum):
+        return value.value
+    return value
+
+
+def key_filter(table: Any, by: Sequence[str], keys: Sequence[Key]) -> Any:
+    """Whether a row belongs to one of the keys, NULL being a value like any other."""
+    column = table[by[0]]
+    if len(by) == 1:
+        return _among(column, [key[0] for key in keys])
+    heads: dict[Any, list[Key]] = {}
+    for key in keys:
+        heads.setdefault(key[0], []).append(key[1:])
+    tails: dict[tuple[Key, ...], list[Any]] = {}
+    for head, rest in heads.items():
+        tails.setdefault(tuple(rest), []).append(head)
+    conditions = [_among(column, same) & key_filter(table, by[1:], rest) for rest, same in tails.items()]
+    return _either(conditions)
+
+
+def _among(column: Any, values: Sequence[Any]) -> Any:
+    kind = column.type()
+    plain = kind.is_string() or kind.is_integer() or kind.is_boolean()
+    present = [value if plain else _literal(value, kind) for value in values if value is not None]
+    absent = [column.isnull()] if len(present) < len(values) else []
+    return _either(([column.isin(present)] if present else []) + absent)
+
+
+def _literal(value: Any, kind: Any) -> Any:
+    """A value in SQL, of its column's own type: dates and decimals through text."""
+    ibis = ibis_library()
+    return ibis.literal(str(value)).cast(kind)
+
+
+def _either(conditions: Sequence[Any]) -> Any:
+    """Or, as a balanced tree."""
+    if len(conditions) == 1:
+        return conditions[0]
+    middle = len(conditions) // 2
+    return _either(conditions[:middle]) | _either(conditions[middle:])

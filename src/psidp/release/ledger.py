@@ -1,0 +1,324 @@
+"""Ledger: a privacy budget that cannot be overspent, lost or forgotten."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import Connection, select
+
+from psidp.accounting import DPSGD
+from psidp.errors import NotALedgerError
+from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import Adjacency
+from psidp.release import schema, transcript
+from psidp.release.address import Address
+from psidp.release.budget import Budget, Partitions, Renewal, check_text, period_of
+from psidp.release.chain import Chain, Clock
+from psidp.release.entry import ENTRIES, Entry, genesis
+from psidp.release.event import checked, priced_run
+from psidp.release.loss import shares
+from psidp.release.report import Report, history_of, report_of, standing_of
+from psidp.release.spend import Spend, request_digest
+from psidp.release.store import Store
+from psidp.release.walk import Head, Walk
+
+__all__ = ["Ledger"]
+
+PATIENCE = 30.0
+BATCH = 500
+
+Result = TypeVar("Result")
+
+
+class Ledger:
+    """Budgets and what was spent from them, in a SQLite file or on a PostgreSQL server.
+
+    Args:
+        url: a path, sqlite:///path, or postgresql://user@host/database.
+        patience: seconds to wait while others write, before refusing.
+        clock: where the time comes from; the system's clock unless told.
+
+    Guarantees:
+        The sum of psi_i^2 never exceeds psi^2, to the last bit, and 1 - prod(1 - kappa_i) never exceeds kappa, whoever
+        spends at the same time and whatever crashes. This is a privacy filter: it holds when each release is chosen
+        after seeing all earlier ones (docs/design/ledger.md). A spend is on the disk before its block begins. Entries
+        are hash-chained and never changed.
+
+    Examples:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger(f"{folder.name}/ledger.db")
+        >>> _ = ledger.open("survey", psi=1.0, unit="patient", by="Ann", purpose="the 2026 survey")
+        >>> with ledger.spend("survey", Guarantee(0.6, unit="patient"), purpose="mean age") as entry:
+        ...     print("entry", entry.id)
+        entry 2
+        >>> ledger.remaining("survey")
+        Guarantee(psi=0.7999..., unit='patient')
+        >>> ledger.dispose(); folder.cleanup()
+
+    References:
+        Smith and Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022.
+    """
+
+    def __init__(self, url: str | Path, *, patience: float = PATIENCE, clock: Clock | None = None) -> None:
+        self._store = Store(Address.parse(url), patience)
+        self._clock: Clock = clock or _system_clock
+        self._terms: dict[str, Budget] = {}
+        self._ready = False
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._store.address.shown!r})"
+
+    def dispose(self) -> None:
+        """Close the connections; the ledger can be used again afterwards."""
+        self._store.dispose()
+
+    # Budgets
+
+    def open(
+        self,
+        budget: str,
+        psi: float,
+        kappa: float = 0.0,
+        *,
+        by: str,
+        purpose: str,
+        unit: str = "record",
+        adjacency: Adjacency = "add-remove",
+        partitions: Partitions | None = None,
+        renews: Renewal = "",
+    ) -> Entry:
+        """The entry that opens a budget; the first one makes the ledger. A name is opened once."""
+        guarantee = Guarantee(psi, kappa, adjacency, unit)
+        terms = Budget(name=budget, guarantee=guarantee, by=by, purpose=purpose, partitions=partitions, renews=renews)
+        return self._write(lambda chain: self._opened(chain, terms), create=True)
+
+    def raise_to(self, budget: str, psi: float, kappa: float = 0.0, *, by: str, purpose: str) -> Entry:
+        """The entry that raises a budget's cap; everybody will see it."""
+        cap = Guarantee(psi, kappa)
+        return self._change(budget, "raised", {"psi": cap.psi, "kappa": cap.kappa}, by, purpose)
+
+    def reset(self, budget: str, *, by: str, purpose: str) -> Entry:
+        """The entry that begins a budget anew; reports go on showing what was spent since it was opened."""
+        return self._change(budget, "reset", {}, by, purpose)
+
+    def close(self, budget: str, *, by: str, purpose: str) -> Entry:
+        """The entry that closes a budget for good."""
+        return self._change(budget, "closed", {}, by, purpose)
+
+    def split(self, budget: str, weights: Mapping[str, float], *, by: str, purpose: str) -> list[Entry]:
+        """Everything that is left, given to shares: new budgets with these names, in proportion to the weights.
+
+        The last share takes the exact remainder, so that the shares' psi^2 sum to what was left, to the last bit.
+        """
+        return self._write(lambda chain: self._split(chain, budget, dict(weights), by, purpose))
+
+    def budgets(self) -> list[str]:
+        """The names of all budgets, in the order they were opened."""
+        return self._read(lambda chain: [entry.budget for entry in chain.changes() if entry.state == "opened"])
+
+    def budget(self, name: str) -> Budget:
+        """The terms under which a budget was opened."""
+        return self._read(lambda chain: self._budget(chain, name))
+
+    # Spending
+
+    def spend(
+        self,
+        budget: str,
+        guarantee: Guarantee | DPSGD,
+        *,
+        purpose: str,
+        kappa: float = 0.0,
+        event: Mapping[str, Any] | None = None,
+        partition: str = "",
+        key: str = "",
+        request: Any = None,
+    ) -> Spend:
+        """A block that is entered only once the spend is durable: `with ledger.spend(...) as entry:`.
+
+        Args:
+            budget: its name.
+            guarantee: what the release costs; or a DP-SGD run, which is charged whole.
+            purpose: why, in words.
+            kappa: for a run, the probability of outright failure to account it at.
+            event: what is released, such as {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}; the guarantee has
+                to be its price, and verify recomputes it.
+            partition: the part of the data that is read, in a budget opened in partitions.
+            key: idempotency key; see Spend.answer.
+            request: what is asked, as JSON values; under one key only one request is answered.
+
+        Refused, with the ledger as it was: what does not fit (BudgetExceededError), what speaks of another unit or
+        adjacency, a closed or unknown budget, a key that was used for another request.
+        """
+        check_text("purpose", purpose)
+        if key:
+            check_text("key", key)
+        if isinstance(guarantee, DPSGD):
+            guarantee, event = priced_run(guarantee, kappa)
+        elif kappa:
+            raise TypeError("kappa must be given with a DP-SGD run; a guarantee has its own.")
+        event = checked(event, guarantee)
+        return Spend(
+            store=self._begun(),
+            clock=self._clock,
+            budget=lambda chain: self._budget(chain, budget),
+            guarantee=guarantee,
+            purpose=purpose,
+            event=event,
+            partition=partition,
+            key=key,
+            request=request_digest(request, guarantee, event, partition) if key else "",
+        )
+
+    def answered(self, budget: str, key: str) -> bool:
+        """Whether an answer is stored under an idempotency key, so that asking again costs nothing."""
+        return self._read(lambda chain: any(entry.state == "answered" for entry in chain.under_key(budget, key)))
+
+    def remaining(self, budget: str, partition: str = "") -> Guarantee:
+        """The largest guarantee in psi, and in kappa, that still fits; rounded down, so that spending it does."""
+
+        def left(chain: Chain) -> Guarantee:
+            terms = self._budget(chain, budget)
+            if partition:
+                terms.check_spend(terms.guarantee, partition)
+            standing = standing_of(chain, terms, partition)
+            if standing.closed:
+                return Guarantee(0.0, 0.0, terms.adjacency, terms.unit)
+            return standing.left(bool(partition)).guarantee_below(terms.guarantee)
+
+        return self._read(left)
+
+    def report(self, budget: str) -> Report:
+        """How a budget stands, now and since it was opened, with every change it has seen."""
+        return self._read(lambda chain: report_of(chain, self._budget(chain, budget)))
+
+    def history(self, budget: str, points: int = 60) -> list[tuple[str, float]]:
+        """Time and lifetime psi at so many entries, evenly spread from the first to the last."""
+        return self._read(lambda chain: history_of(chain, self._budget(chain, budget), points))
+
+    # The chain
+
+    def entries(self, budget: str | None = None, *, after: int = 0) -> Iterator[Entry]:
+        """All entries, or one budget's, in order, a few at a time."""
+        while batch := self._read(lambda chain, last=after: _some(chain.connection, budget, last)):  # type: ignore[misc]
+            yield from batch
+            after = batch[-1].id
+
+    def head(self) -> Head:
+        """The last entry's number and hash, for somebody else to keep."""
+
+        def found(chain: Chain) -> Head:
+            last = chain.last()
+            return Head(0, genesis(schema.identity_of(chain.connection))) if last is None else Head(last.id, last.hash)
+
+        return self._read(found)
+
+    def verify(self, head: Head | str | None = None) -> Head:
+        """The head, once every hash, price and total was recomputed; TamperedLedgerError names the first bad entry.
+
+        Args:
+            head: one that was kept earlier: the ledger must still contain it.
+        """
+        kept = Head.parse(head) if isinstance(head, str) else head
+        self._begun().check_file()
+        walk = Walk(self._read(lambda chain: genesis(schema.identity_of(chain.connection))))
+        return walk.over(self.entries(), kept)
+
+    def export(self) -> Iterator[str]:
+        """The ledger as lines of JSON, for `Ledger.restore` and for anybody who wants to verify it."""
+        identity = self._read(lambda chain: schema.identity_of(chain.connection))
+        yield from transcript.lines_of(identity, self.entries())
+
+    @classmethod
+    def restore(cls, url: str | Path, lines: Iterable[str], *, patience: float = PATIENCE) -> Self:
+        """An exported ledger in a new database, verified on the way; refused where there is a ledger already."""
+        ledger = cls(url, patience=patience)
+        rest = iter(lines)
+        identity = transcript.read_header(rest)
+
+        def written(connection: Connection) -> None:
+            if schema.version_of(connection, ledger._store.address.shown):
+                raise NotALedgerError(
+                    f"{ledger._store.address.shown} holds a ledger already; restore into a new place."
+                )
+            schema.create(connection, ledger._clock().astimezone(UTC).isoformat(), identity)
+            transcript.restore_entries(connection, identity, rest)
+
+        ledger._store.write(written)
+        return ledger
+
+    # How it is done
+
+    def _opened(self, chain: Chain, terms: Budget, **more: Any) -> Entry:
+        period = period_of(terms.renews, chain.now(chain.last()))
+        event = terms.event() | ({"period": period} if period else {}) | more
+        return chain.append(terms, "opened", event, purpose=terms.purpose)
+
+    def _split(self, chain: Chain, name: str, weights: dict[str, float], by: str, purpose: str) -> list[Entry]:
+        terms = self._budget(chain, name)
+        if terms.renews:
+            raise ValueError(f"budget {name!r} renews; a share of it would not. Split a budget that does not renew.")
+        left = standing_of(chain, terms).left()
+        parts = shares(left, weights)
+        event = {"taken": left.text(), "shares": {share: part.text() for share, part in parts.items()}}
+        made = [chain.append(name, "split", _signed("split", event, by), purpose=check_text("purpose", purpose))]
+        for share, part in parts.items():
+            cap = part.guarantee_below(terms.guarantee)
+            child = Budget(name=share, guarantee=cap, by=by, purpose=purpose, part_of=name)
+            made.append(self._opened(chain, child, cap=part.text()))
+        return made
+
+    def _change(self, budget: str, state: str, event: dict[str, Any], by: str, purpose: str) -> Entry:
+        signed = _signed(state, event, by)
+        check_text("purpose", purpose)
+        return self._write(lambda chain: chain.append(self._budget(chain, budget), state, signed, purpose=purpose))
+
+    def _budget(self, chain: Chain, name: str) -> Budget:
+        """The terms, which never change once a budget is open."""
+        if name not in self._terms:
+            self._terms[name] = chain.budget(name)
+        return self._terms[name]
+
+    def _read(self, work: Callable[[Chain], Result]) -> Result:
+        return self._begun().read(lambda connection: work(Chain(connection, self._clock)))
+
+    def _write(self, work: Callable[[Chain], Result], create: bool = False) -> Result:
+        return self._begun(create).write(lambda connection: work(Chain(connection, self._clock)))
+
+    def _begun(self, create: bool = False) -> Store:
+        """The store, once it is known to hold a ledger of this version: made, if asked, or brought forward."""
+        store, shown = self._store, self._store.address.shown
+        if self._ready:
+            return store
+        version = store.read(lambda c: schema.version_of(c, shown)) if create or store.exists() else 0
+        if version == 0 and not create:
+            raise NotALedgerError(f"there is no ledger at {shown}. Opening a budget begins one.")
+        if version < schema.VERSION:
+            store.write(self._brought_forward)
+        self._ready = True
+        return store
+
+    def _brought_forward(self, connection: Connection) -> None:
+        """In one transaction: the schema made or migrated, unless somebody else was faster."""
+        version = schema.version_of(connection, self._store.address.shown)
+        applied = self._clock().astimezone(UTC).isoformat()
+        if version == 0:
+            schema.create(connection, applied)
+        elif version < schema.VERSION:
+            schema.migrate(connection, version, applied)
+
+
+def _some(connection: Connection, budget: str | None, after: int) -> list[Entry]:
+    query = select(ENTRIES).where(ENTRIES.c.id > after).order_by(ENTRIES.c.id).limit(BATCH)
+    query = query if budget is None else query.where(ENTRIES.c.budget == budget)
+    return [Entry.from_row(row) for row in connection.execute(query)]
+
+
+def _signed(kind: str, event: dict[str, Any], by: str) -> dict[str, Any]:
+    return {"kind": kind, "by": check_text("by", by)} | event
+
+
+def _system_clock() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,204 @@
+"""Question: what is asked of a table, checked against its schema and never against its rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+from typing import Any
+
+from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import Adjacency, clipped_vector
+from psidp.release.ask import CANDIDATES, Aggregate, Contribution, check_contribution
+from psidp.release.bounding import Totals
+from psidp.release.keys import Key, PrivateKeys, key_filter, public_keys
+from psidp.release.lattice import Lattice
+from psidp.release.where import condition
+from psidp.symbols import symbol
+
+__all__ = ["AUTO_SHARE", "Question", "question"]
+
+AUTO_SHARE = 0.1
+"""Part of an aggregate's psi^2 that contribution="auto" spends on the choice."""
+
+SAFETY = 1.0 - 2.0**-50
+"""Shares are rounded down, so that together they stay below psi."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Aggregates of the rows that satisfy a condition, by group, at a price.
+
+    Args:
+        table: the Ibis table. unit: column that names the units of privacy, or None where each row is one. asks: the
+        aggregates, each with its contribution. by: the columns that make groups. keys: the groups, or how to choose
+        them. where: the condition, or None. guarantee: the price of all of it.
+    """
+
+    table: Any
+    unit: str | None
+    asks: tuple[Aggregate, ...]
+    by: tuple[str, ...]
+    keys: tuple[Key, ...] | PrivateKeys
+    where: Any
+    guarantee: Guarantee
+    level: float
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which neighbours the guarantee speaks of."""
+        return self.guarantee.adjacency
+
+    @property
+    def private(self) -> PrivateKeys | None:
+        """How keys are chosen, where they are."""
+        return self.keys if isinstance(self.keys, PrivateKeys) else None
+
+    @property
+    def rows(self) -> Any:
+        """The table after the condition."""
+        return self.table if self.where is None else self.table.filter(self.where)
+
+    def share(self, weight: float) -> float:
+        """psi of one part of the release: psi sqrt(weight / all weights), rounded down."""
+        weights = [a.weight for a in self.asks] + ([self.private.weight] if self.private else [])
+        return self.guarantee.psi * sqrt(weight / sum(weights)) * SAFETY
+
+    def psi_of(self, aggregate: Aggregate) -> float:
+        """psi of an aggregate's own noise."""
+        part = self.share(aggregate.weight)
+        return part * sqrt(1.0 - AUTO_SHARE) * SAFETY if aggregate.contribution == "auto" else part
+
+    def psi_of_choice(self, aggregate: Aggregate) -> float:
+        """psi that choosing its contribution takes."""
+        return self.share(aggregate.weight) * sqrt(AUTO_SHARE) * SAFETY
+
+    def sensitivity(self, aggregate: Aggregate, contribution: float) -> float:
+        """How far one unit can move the aggregate's totals, all groups together."""
+        return clipped_vector(contribution * aggregate.reach, self.adjacency)
+
+    def sigma(self, aggregate: Aggregate, contribution: float) -> float:
+        """Standard deviation of the noise on each total."""
+        return Guarantee(self.psi_of(aggregate)).sigma(self.sensitivity(aggregate, contribution))
+
+    def totals(self, contributions: Sequence[float], keys: Sequence[Key], narrow: bool) -> list[Totals]:
+        """The queries: one for all aggregates without bins, one for each with."""
+        parts = [
+            (a, Lattice.fitting(c * a.reach, len(keys) * a.bins * a.parts))
+            for a, c in zip(self.asks, contributions, strict=True)
+        ]
+        together = tuple(part for part in parts if not part[0].edges)
+        apart = [(part,) for part in parts if part[0].edges]
+        narrowed = self.by and self.unit is not None  # a row that is its own unit takes nothing from others
+        rows = self.rows.filter(key_filter(self.rows, self.by, keys)) if narrowed else self.rows
+        return [Totals(rows, self.unit, self.by, group, narrow) for group in ([together] if together else []) + apart]
+
+    def largest(self) -> list[float]:
+        """Contributions, the largest candidate where one is to be chosen."""
+        return [CANDIDATES[-1] if a.contribution == "auto" else float(a.contribution or 1.0) for a in self.asks]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What makes two questions the same, as plain values."""
+        condition_text = "" if self.where is None else str(self.rows.get_backend().compile(self.rows))
+        keys = (
+            self.keys.to_dict() if isinstance(self.keys, PrivateKeys) else [[str(k) for k in key] for key in self.keys]
+        )
+        return {
+            "asks": [a.to_dict() for a in self.asks],
+            "by": list(self.by),
+            "keys": keys,
+            "where": condition_text,
+            "unit": self.unit,
+            "guarantee": self.guarantee.to_dict(),
+            "level": self.level,
+        }
+
+
+def question(
+    table: Any,
+    unit: str | None,
+    asks: Sequence[Aggregate],
+    *,
+    by: str | Sequence[str],
+    keys: Any,
+    where: Any,
+    psi: float,
+    contribution: Contribution,
+    adjacency: Adjacency,
+    protects: str,
+    level: float,
+) -> Question:
+    """The question, or a refusal that looked at schema and parameters alone."""
+    schema = table.schema()
+    columns = (by,) if isinstance(by, str) else tuple(by)
+    _check_asks(asks, schema)
+    for name in columns:
+        _need_column(name, schema, "by")
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"by must name different columns, got {', '.join(columns)}.")
+    if not symbol("psi").number(psi) > 0.0:
+        raise ValueError(f"psi ({symbol('psi').meaning}) must be above 0 for a release, got psi={psi}.")
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level (chance that an interval covers) must be in (0, 1), got level={level}.")
+    check_contribution(contribution)
+    groups = _groups(keys, columns, schema)
+    most = inf if isinstance(groups, PrivateKeys) else sqrt(len(groups))
+    chosen = tuple(_settled(a, contribution, unit, most) for a in asks)
+    kappa = groups.kappa if isinstance(groups, PrivateKeys) else 0.0
+    guarantee = Guarantee(psi, kappa, adjacency, protects)
+    rule = None if where is None or (isinstance(where, list | tuple) and not where) else condition(table, where)
+    return Question(table, unit, chosen, columns, groups, rule, guarantee, level)
+
+
+def check_unit(unit: str | None, schema: Any) -> None:
+    """Refuse a unit column that is missing or of fractions."""
+    if unit is None:
+        return
+    _need_column(unit, schema, "unit")
+    if schema[unit].is_floating():
+        raise TypeError(f"unit must be a column of whole numbers, text or the like, got {unit!r} of {schema[unit]}.")
+
+
+def _check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
+    if not asks or not all(isinstance(a, Aggregate) for a in asks):
+        raise TypeError("ask for at least one aggregate, such as psidp.ask.count().")
+    names = [a.name for a in asks]
+    if len(set(names)) < len(names):
+        raise ValueError(f"ask for different things: {', '.join(names)} has one twice.")
+    for a in asks:
+        if a.column is None:
+            continue
+        _need_column(a.column, schema, "column")
+        kind = schema[a.column]
+        if not (kind.is_numeric() or kind.is_boolean()):
+            raise TypeError(f"column {a.column!r} must hold numbers to have a {a.kind}, got {kind}.")
+
+
+def _settled(aggregate: Aggregate, contribution: Contribution, unit: str | None, most: float) -> Aggregate:
+    """The aggregate with its contribution; no more than a unit can add, once in each group, to a count of units."""
+    asked = contribution if aggregate.contribution is None else aggregate.contribution
+    if unit is None and asked not in (1, None):
+        raise ValueError(f"contribution must be 1 where every row is its own unit, got contribution={asked!r}.")
+    if asked == "auto" or asked is None:
+        return replace(aggregate, contribution=1.0 if aggregate.kind == "units" and most == 1.0 else asked or 1.0)
+    return replace(aggregate, contribution=min(float(asked), most) if aggregate.kind == "units" else float(asked))
+
+
+def _groups(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...] | PrivateKeys:
+    if not by:
+        if keys is not None:
+            raise ValueError("keys must be left out where by names no column.")
+        return ((),)
+    for name in by:
+        kind = schema[name]
+        if kind.is_floating() or kind.is_nested() or kind.is_binary():
+            raise TypeError(f"column {name!r} of type {kind} cannot make groups. Use ask.histogram for numbers.")
+    if keys is None:
+        raise ValueError(
+            f"keys must be given for by={', '.join(by)}: a list of groups that does not depend on the data, or "
+            "psidp.PrivateKeys(kappa=..., at_most=...) to choose them privately."
+        )
+    return keys if isinstance(keys, PrivateKeys) else public_keys(keys, by, schema)
+
+
+def _need_column(name: Any, schema: Any, role: str) -> None:
+    if not isinstance(name, str) or name not in schema:
+        raise ValueError(f"{role} must be a column of the table ({', '.join(schema)}), got {name!r}.")

@@ -1,0 +1,134 @@
+"""Spend: one release paid for before it is drawn."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection
+
+from psidp.errors import KeyConflictError, LedgerError
+from psidp.guarantee import Guarantee
+from psidp.release.budget import Budget
+from psidp.release.chain import Chain, Clock
+from psidp.release.entry import Entry, canonical, digest
+from psidp.release.store import Store
+
+__all__ = ["Spend", "request_digest"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Spend:
+    """A spend that becomes durable when its block is entered; the block may then release something.
+
+    `entry` is the spend as the ledger holds it. If the block raises, the spend stays, and a further entry says that
+    nothing was released. Nothing refunds.
+
+    With an idempotency key, what is released goes through `answer`, which stores it first. A retry under the same key
+    gets that very answer and spends nothing.
+    """
+
+    store: Store
+    clock: Clock
+    budget: Callable[[Chain], Budget]
+    guarantee: Guarantee
+    purpose: str
+    event: Mapping[str, Any]
+    partition: str = ""
+    key: str = ""
+    request: str = ""
+    entry: Entry = field(init=False)
+    answered: bool = field(init=False, default=False)
+    _answer: Any = field(init=False, default=None)
+    _drawn: bool = field(init=False, default=False)
+
+    def __enter__(self) -> Self:
+        self.entry = self.store.write(self._recorded)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is None or self.answered:
+            return
+        try:
+            self.store.write(lambda connection: self._failed(connection, error))
+        except LedgerError as trouble:
+            error.add_note(f"Entry {self.entry.id} stays spent, and the ledger could not note why: {trouble}")
+
+    @property
+    def id(self) -> int:
+        """The number of the spend's entry."""
+        return self.entry.id
+
+    def answer(self, draw: Callable[[], Any]) -> Any:
+        """What `draw` draws, stored before it is returned where there is a key; or the answer that is stored already.
+
+        Under a key the answer has to be made of what JSON holds (numbers, text, lists, arrays), and comes back so.
+        """
+        if self.answered:
+            return self._answer
+        self._drawn = True
+        drawn = draw()
+        if not self.key:
+            return drawn
+        text = canonical(_plain(drawn))
+        self._keep(self.store.write(lambda connection: self._stored(connection, text)))
+        return self._answer
+
+    def _recorded(self, connection: Connection) -> Entry:
+        """The durable spend; or, under a key that was answered, that answer."""
+        chain = Chain(connection, self.clock)
+        budget = self.budget(chain)
+        budget.check_spend(self.guarantee, self.partition)
+        answer = self._asked_before(chain) if self.key else None
+        if answer is not None:
+            self._keep(answer)
+            return answer
+        return chain.append(
+            budget, "spent", self.event, self.guarantee, partition=self.partition, purpose=self.purpose, key=self.key,
+            request=self.request,
+        )  # fmt: skip
+
+    def _asked_before(self, chain: Chain) -> Entry | None:
+        """The answer under the same key, if there is one; a different request is refused."""
+        answer = None
+        for entry in chain.under_key(self.budget(chain).name, self.key):
+            entry.check_hash()
+            if entry.request != self.request:
+                raise KeyConflictError(
+                    f"key {self.key!r} of budget {entry.budget!r} was used for another request, in entry {entry.id}; "
+                    "nothing was spent and nothing released. Use a new key for a new request."
+                )
+            answer = answer or (entry if entry.state == "answered" else None)
+        return answer
+
+    def _stored(self, connection: Connection, text: str) -> Entry:
+        """The durable answer; the first one, where two asked at once."""
+        chain = Chain(connection, self.clock)
+        earlier = self._asked_before(chain)
+        return earlier or chain.append(
+            self.entry.budget, "answered", {"kind": "answered"}, refers=self.id, key=self.key, request=self.request,
+            answer=text,
+        )  # fmt: skip
+
+    def _failed(self, connection: Connection, error: BaseException) -> Entry:
+        """The note that a block raised: the type of the error only, since its words may speak of the data."""
+        state = "interrupted" if self._drawn else "withheld"
+        event = {"kind": state, "error": type(error).__name__}
+        return Chain(connection, self.clock).append(
+            self.entry.budget, state, event, refers=self.id, key=self.key, request=self.request
+        )
+
+    def _keep(self, entry: Entry) -> None:
+        self.answered, self._answer = True, json.loads(entry.answer)
+
+
+def request_digest(request: Any, guarantee: Guarantee, event: Mapping[str, Any], partition: str) -> str:
+    """What makes two requests the same: what was asked, at which price, of which part of the data."""
+    asked = {"request": request, "event": dict(event), "partition": partition} | guarantee.to_dict()
+    return digest(asked)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as Python's."""
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -1,0 +1,201 @@
+"""Store: the database under a ledger. Durable commits, one writer at a time, waits that end, errors with names."""
+
+import os
+import time
+import weakref
+from collections.abc import Callable
+from random import SystemRandom
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from psidp.errors import LedgerBusyError, LedgerError, LedgerUnavailableError, NotALedgerError, TamperedLedgerError
+from psidp.release.address import Address
+from psidp.release.trouble import Trouble, trouble_of
+
+__all__ = ["Store"]
+
+LOCK = 0x7073696470  # "psidp": the advisory lock that writers to a PostgreSQL ledger share
+FIRST_PAUSE, LONGEST_PAUSE = 0.0005, 0.05
+
+Result = TypeVar("Result")
+_dice = SystemRandom()
+
+
+class Store:
+    """Connections to one database, reading and writing in transactions.
+
+    A write is retried, with a growing and jittered pause, only while it is certain that nothing was committed, and
+    for `patience` seconds at most.
+    """
+
+    def __init__(self, address: Address, patience: float) -> None:
+        if not 0.0 <= patience <= 86_400.0:
+            raise ValueError(f"patience (seconds to wait for others) must be in [0, 86400], got patience={patience}.")
+        address.check_driver()
+        self.address = address
+        self.patience = patience
+        self._engine: Engine | None = None
+        self._process = 0
+
+    @property
+    def is_server(self) -> bool:
+        """Whether this is PostgreSQL."""
+        return self.address.file is None
+
+    @property
+    def engine(self) -> Engine:
+        """This process's engine: connections are never carried through a fork."""
+        if self._engine is None or self._process != os.getpid():
+            if self._engine is not None:
+                _ABANDONED.append(self._engine)
+            self._engine = self._made()
+            self._process = os.getpid()
+            weakref.finalize(self, _close, self._engine, self._process)
+        return self._engine
+
+    def dispose(self) -> None:
+        """Close the connections."""
+        if self._engine is not None:
+            _close(self._engine, self._process)
+
+    def _made(self) -> Engine:
+        wait = max(2, int(self.patience))
+        server = {"connect_timeout": wait, "tcp_user_timeout": 1000 * wait, "keepalives_idle": wait}
+        connect = server if self.is_server else {"timeout": 0.0}
+        engine = create_engine(
+            self.address.url,
+            isolation_level="AUTOCOMMIT",  # BEGIN and COMMIT are ours, said aloud
+            hide_parameters=True,
+            max_overflow=-1,
+            pool_pre_ping=self.is_server,
+            connect_args={name: value for name, value in connect.items() if name not in self.address.url.query},
+        )
+        event.listen(engine, "connect", _durable_server if self.is_server else _durable_file)
+        return engine
+
+    def exists(self) -> bool:
+        """Whether there is anything at a file's address; a server is always there, or says that it is not."""
+        file = self.address.file
+        return file is None or (file.exists() and file.stat().st_size > 0)
+
+    def check_file(self) -> None:
+        """Refuse a SQLite file whose pages or indexes are damaged; a server looks after its own."""
+        if not self.is_server:
+            found = self.read(lambda connection: connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar())
+            if found != "ok":
+                said = " ".join(str(found).split())
+                raise TamperedLedgerError(f"the file {self.address.shown} is damaged: {said}.")
+
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """What `work` finds in one snapshot."""
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if self.is_server else "BEGIN"
+        return self._patiently(lambda: self._transact(work, [begin]))
+
+    def write(self, work: Callable[[Connection], Result]) -> Result:
+        """What `work` answers, once everything it wrote is durable; else nothing was written, or nobody can say."""
+        begin = ["BEGIN IMMEDIATE"]
+        if self.is_server:
+            begin = [
+                "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+                f"SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = {max(1, int(self.patience * 1000))}",
+                f"SELECT pg_advisory_xact_lock({LOCK})",
+            ]
+        return self._patiently(lambda: self._transact(work, begin))
+
+    def _transact(self, work: Callable[[Connection], Result], begin: list[str]) -> Result:
+        with self.engine.connect() as connection:
+            committing = False
+            try:
+                for statement in begin:
+                    connection.exec_driver_sql(statement)
+                result = work(connection)
+                committing = True
+                connection.exec_driver_sql("COMMIT")
+            except BaseException as error:
+                _undo(connection)
+                if isinstance(error, DBAPIError) and committing:
+                    raise self._named(trouble_of(error), error, committing) from None
+                raise
+            return result
+
+    def _patiently(self, attempt: Callable[[], Result]) -> Result:
+        """`attempt`, again and again while others hold the ledger, until patience ends."""
+        end = time.monotonic() + self.patience
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return attempt()
+            except UnicodeDecodeError:
+                shown = self.address.shown
+                raise TamperedLedgerError(f"the ledger {shown} is damaged: it holds broken text.") from None
+            except (DBAPIError, PoolTimeoutError) as error:
+                trouble = trouble_of(error)
+                if trouble is not Trouble.BUSY:
+                    raise self._named(trouble, error) from None
+                if not time.monotonic() + pause < end:
+                    raise LedgerBusyError(
+                        f"Others have held the ledger {self.address.shown} for {self.patience:g} s; nothing was spent "
+                        "and nothing released. Try again, or wait longer with patience=."
+                    ) from None
+            time.sleep(pause * (0.5 + _dice.random()))
+            pause = min(2.0 * pause, LONGEST_PAUSE)
+
+    def _named(self, trouble: Trouble, error: Exception, committing: bool = False) -> LedgerError:
+        """The error that a program may catch, without secrets."""
+        said = str(getattr(error, "orig", error)).strip().splitlines() or [type(error).__name__]
+        because = self.address.without_secrets(said[0])
+        if trouble is Trouble.NOT_A_DATABASE:
+            return NotALedgerError(f"{self.address.shown} is not a ledger: {because}.")
+        if trouble is Trouble.DAMAGED:
+            return TamperedLedgerError(f"the ledger {self.address.shown} is damaged: {because}.")
+        fate = "it is not known whether the entry was written" if committing else "nothing was written"
+        return LedgerUnavailableError(
+            f"The ledger {self.address.shown} cannot be used ({trouble.value}: {because}); {fate}, and nothing was "
+            "released."
+        )
+
+
+_ABANDONED: list[Engine] = []
+"""Engines of a parent process: a child must not even close them."""
+
+
+def _undo(connection: Connection) -> None:
+    """Roll back, or drop a connection that cannot."""
+    try:
+        connection.exec_driver_sql("ROLLBACK")
+    except SQLAlchemyError:
+        connection.invalidate()
+
+
+def _close(engine: Engine, process: int) -> None:
+    if process == os.getpid():
+        engine.dispose()
+
+
+def _durable_file(connection: Any, _: Any) -> None:
+    """A SQLite connection that has synced to the disk when COMMIT returns."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA busy_timeout = 5000")
+    mode = cursor.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA fullfsync = ON")  # macOS: through the drive's cache
+    cursor.execute("PRAGMA trusted_schema = OFF")
+    cursor.execute("PRAGMA busy_timeout = 0")
+    cursor.close()
+    if mode == "memory":
+        raise LedgerUnavailableError("a ledger must outlive the process: this database is in memory.")
+
+
+def _durable_server(connection: Any, _: Any) -> None:
+    """A PostgreSQL connection to a server that syncs, in UTF-8."""
+    for setting, needed, reason in (
+        ("fsync", "on", "a crash would forget spends"),
+        ("server_encoding", "UTF8", "names could not be stored as they are"),
+    ):
+        found = connection.execute(f"SHOW {setting}").fetchone()[0]
+        if found != needed:
+            raise LedgerUnavailableError(f"the server must run with {setting} = {needed}, got {found}: {reason}.")

@@ -1,0 +1,87 @@
+"""psidp account and calibrate on the command line: the same numbers as Python, refusals with exit code 2."""
+
+import csv
+import json
+import sys
+
+import pytest
+
+import psidp
+from psidp.present import cli
+
+RUN = ["--noise-multiplier", "1", "--sampling-rate", "0.01", "--steps", "1000"]
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["psidp", *words])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+def test_account_prints_both_ends_in_full(run):
+    code, out, _ = run("account", *RUN)
+    interval = psidp.account(psidp.DPSGD(1.0, 0.01, 1000)).epsilon(1e-5)
+    assert code == 0
+    flat = " ".join(out.split())
+    assert repr(interval.lower) in flat
+    assert repr(interval.upper) in flat
+
+
+def test_account_compares_and_says_in_words_which_road_understates(run):
+    code, out, _ = run("account", *RUN, "--compare", "--kappa", "1e-10")
+    flat = " ".join(out.split())
+    assert code == 0
+    assert "Understating the loss here: CLT for Poisson sampling." in flat
+    assert "psi = 0.51575" in flat
+
+
+def test_account_as_json_has_the_python_numbers(run):
+    code, out, _ = run("account", *RUN, "--delta", "1e-6", "--json", "--compare")
+    described = json.loads(out)["runs"][0]
+    assert code == 0
+    assert described["epsilon"][0]["upper"] == psidp.account(psidp.DPSGD(1.0, 0.01, 1000)).epsilon(1e-6).upper
+    assert described["adjacency"] == "add-remove"
+    assert len(described["comparison"]) == 5
+
+
+def test_a_sweep_is_a_table_or_a_csv_file(run, tmp_path):
+    sweep = [*RUN, "--noise-multiplier", "2", "--delta", "1e-5", "--delta", "1e-7"]
+    code, out, _ = run("account", *sweep)
+    assert code == 0
+    assert "certified" in out
+    code, _, _ = run("account", *sweep, "--csv", str(tmp_path / "sweep.csv"))
+    rows = list(csv.DictReader((tmp_path / "sweep.csv").read_text().splitlines()))
+    assert (code, len(rows)) == (0, 4)
+    assert all(float(row["epsilon_lower"]) <= float(row["epsilon_upper"]) for row in rows)
+
+
+def test_calibrate_finds_the_noise_of_a_run(run):
+    words = ["calibrate", "--steps", "1000", "--sampling-rate", "0.01", "--epsilon", "2", "--delta", "1e-5"]
+    code, out, _ = run(*words, "--json")
+    assert code == 0
+    assert json.loads(out)["noise_multiplier"] == pytest.approx(0.9591015524, rel=1e-9)
+    assert run(*words)[1].startswith("noise_multiplier = 0.95910155")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["account", *RUN[:4], "--steps", "0"], "steps (number of noisy steps) must be in"),
+        (["account", *RUN, "--sampling", "shuffle"], "A shuffled loader is neither"),
+        (["account", *RUN, "--delta", "2"], "delta (probability slack"),
+        (["calibrate", "--steps", "10", "--epsilon", "1", "--delta", "1e-5"], "calibrate needs --sensitivity"),
+    ],
+)
+def test_refusals_are_one_sentence_and_exit_code_2(run, words, sentence):
+    code, _, err = run(*words)
+    assert code == 2
+    assert sentence in " ".join(err.split())

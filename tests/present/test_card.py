@@ -1,0 +1,231 @@
+"""The card: valid under its schema, the same after a round trip, escaped, one page of A4, made again by its command."""
+
+import json
+import re
+import shlex
+import sys
+from html.parser import HTMLParser
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import psidp
+from psidp.present import cli
+from psidp.present.card import card, to_html, to_markdown, validate
+from psidp.present.card.record import Audited, Card, Mechanism, Scope
+from psidp.present.card.schema import schema
+
+EVIL = "</title><script>alert(1)</script><img src=x onerror=alert(1)> & \"q\" 'a' `b` | [x](javascript:alert(1))"
+WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
+
+
+def full(**more):
+    said = {
+        "title": EVIL,
+        "mechanism": Mechanism("DP-SGD", 1.0, 2.0, 1.1, 0.01, 1000, "Poisson"),
+        "scope": Scope(EVIL, EVIL, EVIL, (EVIL, "b"), (EVIL,)),
+        "ledger_head": EVIL,
+        "audit": Audited(0.5, 0.9, 0.95, EVIL),
+        "regret": 0.001,
+        "date": "2026-01-31",
+    }
+    return card(psidp.Guarantee(1.0, 1e-6, "replace-one", EVIL), **said | more)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["psidp", *words])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+CARDS = [card(psidp.Guarantee(1.0)), card(psidp.Guarantee(0.0)), card(psidp.Guarantee(40.0, 0.5), prior=1.0), full()]
+
+
+@pytest.mark.parametrize("made", CARDS, ids=["plain", "perfect", "hopeless", "full"])
+def test_the_json_is_valid_and_round_trips(made):
+    values = json.loads(made.to_json())
+    jsonschema.Draft202012Validator(schema(), format_checker=jsonschema.FormatChecker()).validate(values)
+    validate(values)
+    assert Card.from_json(made.to_json()) == made
+
+
+@settings(max_examples=30)
+@given(psi=st.floats(0, 50), kappa=st.floats(0, 0.99), unit=WORDS.filter(str.strip), title=WORDS, prior=st.floats(0, 1))
+def test_any_card_is_valid_and_round_trips(psi, kappa, unit, title, prior):
+    made = card(psidp.Guarantee(psi, kappa, unit=unit), title=title, prior=prior, date="2026-01-31")
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(made.to_json()))
+    assert Card.from_json(made.to_json()) == made
+
+
+def test_the_schema_itself_is_a_schema_and_ours_agrees_with_jsonschema():
+    jsonschema.Draft202012Validator.check_schema(schema())
+    good = json.loads(full().to_json())
+    judge = jsonschema.Draft202012Validator(schema())
+    for path, bad in BAD.items():
+        values = json.loads(json.dumps(good))
+        place = values
+        *way, last = path
+        for step in way:
+            place = place[step]
+        place[last] = bad
+        assert not judge.is_valid(values), path
+        with pytest.raises(ValueError, match="card"):
+            validate(values)
+
+
+BAD = {
+    ("card",): "psidp.card/2",
+    ("extra",): 1,
+    ("guarantee", "psi"): -1.0,
+    ("guarantee", "kappa"): 1.0,
+    ("guarantee", "adjacency"): "both",
+    ("guarantee", "unit"): True,
+    ("title",): 5,
+    ("derived", "auc"): 0.4,
+    ("derived", "epsilon_at_delta", 0, "epsilon"): "many",
+    ("mechanism", "steps"): 1.5,
+    ("audit", "confidence"): 1.0,
+    ("sentences",): "one",
+    ("ledger",): {},
+}  # fmt: skip
+
+
+def test_a_card_that_contradicts_itself_is_refused():
+    values = json.loads(card(psidp.Guarantee(1.0)).to_json())
+    values["guarantee"]["psi"] = 0.5
+    with pytest.raises(ValueError, match="contradicts itself"):
+        Card.from_json(json.dumps(values))
+
+
+def test_the_card_says_what_the_library_says():
+    g = psidp.Guarantee.gaussian(epsilon=1, delta=1e-5, unit="patient")
+    derived = card(g, prior=0.05).derived
+    assert derived["auc"] == g.auc
+    assert derived["advantage"] == g.advantage
+    assert [row["epsilon"] for row in derived["epsilon_at_delta"]] == [g.epsilon(d) for d in (1e-3, 1e-5, 1e-8)]
+    assert [row["tpr"] for row in derived["tpr_at_fpr"]] == [g.roc(0.01), g.roc(0.001)]
+    assert derived["ppv"]["ppv"] == pytest.approx(psidp.positive_predictive_value(g.psi, 0.01, 0.05), rel=1e-14)
+    assert derived["reconstruction"]["bound"] == psidp.reconstruction_bound(g.psi, 0.05)
+
+
+def test_a_run_becomes_a_card_with_its_regret(run):
+    curve = psidp.account(psidp.DPSGD(1.0, 0.01, 1000))
+    made = card(curve, kappa=1e-8, date="2026-01-31")
+    assert made.guarantee == curve.guarantee(1e-8)
+    assert made.regret == curve.regret(1e-8).upper
+    flags = "--noise-multiplier 1 --sampling-rate 0.01 --steps 1000 --kappa 1e-8 --date 2026-01-31 --format json"
+    code, out, _ = run("card", *flags.split())
+    assert code == 0
+    told = Card.from_json(out)
+    assert (told.guarantee, told.regret) == (made.guarantee, made.regret)
+    assert (told.mechanism.name, told.mechanism.sampling, told.mechanism.steps) == ("DP-SGD", "Poisson", 1000)
+    assert "regret of psi | at most" in to_markdown(told)
+
+
+class Strict(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.data = [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.data += data
+
+
+def test_every_name_is_escaped_in_html():
+    reader = Strict()
+    reader.feed(to_html(full()))
+    tags = {tag for tag, _ in reader.tags}
+    assert not tags & {"script", "img", "a", "iframe", "link"}
+    assert not any(name.startswith("on") for _, attributes in reader.tags for name in attributes)
+    assert reader.data.count(EVIL) >= 6
+
+
+def test_every_name_is_escaped_in_markdown():
+    text = to_markdown(full())
+    body = text[: text.rindex("Made by:")]
+    assert "<script" not in body.replace("\\<", "")
+    assert not re.search(r"(?<!\\)[<>`|*]", re.sub(r"^\|.*?\|$|^[#|].*", "", body, flags=re.MULTILINE))
+    for line in body.splitlines():
+        if line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", line)) == 3, line
+
+
+@pytest.mark.parametrize("made", CARDS, ids=["plain", "perfect", "hopeless", "full"])
+def test_the_command_on_the_card_makes_it_again(run, made):
+    words = shlex.split(json.loads(made.to_json())["made"]["command"])
+    assert words[:2] == ["psidp", "card"]
+    code, out, err = run(*words[1:], "--format", "json")
+    assert (code, err) == (0, "")
+    assert Card.from_json(out) == made
+
+
+def test_it_prints_on_one_page_of_a4_and_loads_nothing(chromium, tmp_path, artefacts):
+    (tmp_path / "card.html").write_text(to_html(full(title="Mean age <2026>")), encoding="utf-8")
+    context, troubles = chromium.new_context(offline=True), []
+    page = context.new_page()
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("dialog", lambda dialog: troubles.append(dialog.message))
+    page.goto((tmp_path / "card.html").as_uri())
+    plain = tmp_path / "plain.html"
+    page.screenshot(path=artefacts / "card.png", full_page=True)
+    plain.write_text(to_html(card(psidp.Guarantee(1.0), title="Mean age")), encoding="utf-8")
+    page.goto(plain.as_uri())
+    pdf = page.pdf(prefer_css_page_size=True)
+    context.close()
+    assert troubles == []
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "json"])
+def test_psidp_card_writes_each_format(run, tmp_path, suffix):
+    target = tmp_path / f"card.{suffix}"
+    code, _, err = run("card", "--sensitivity", "1", "--sigma", "2", "--unit", "patient", "-o", str(target))
+    assert (code, err) == (0, f"{target} written\n")
+    assert "patient" in target.read_text()
+
+
+def test_psidp_card_takes_an_audit_from_a_file_and_says_when_a_promise_is_broken(run, tmp_path):
+    (tmp_path / "audit.json").write_text('{"psi": 1.4, "confidence": 0.95, "method": "ranks", "n_in": 100}')
+    code, out, _ = run("card", "--psi", "1", "--audit", str(tmp_path / "audit.json"))
+    assert code == 0
+    assert "psi at least 1.4, with confidence 0.95 (ranks): the promise is broken" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--psi", "nan"], "psi (sensitivity index Delta/sigma) must be in [0, inf), got psi=nan."),
+        (["--psi", "1", "--prior", "2"], "prior (probability of membership before the release) must be in [0, 1]"),
+        (["--psi", "1", "--format", "pdf"], "format must be one of html, md, json, got format='pdf'."),
+        (["--psi", "1", "--audit", '{"n": 1}'], "an audit result must have psi"),
+        (["--psi", "1", "--date", "today"], "Invalid isoformat string"),
+        (["--psi", "1", "--regret", "-1"], "regret (how far psi overstates the loss) must be in [0, 1]"),
+        (["--psi", "1", "-o", "card.doc"], "format must be one of"),
+        ([], "exactly one notion must be given"),
+    ],
+)
+def test_nonsense_is_refused_in_a_sentence(run, words, sentence):
+    code, _, err = run("card", *words)
+    assert code == 2
+    assert sentence in err
+
+
+def test_audits_refuse_nonsense():
+    with pytest.raises(ValueError, match="psi_upper must be at least"):
+        Audited(1.0, 0.5)
+    with pytest.raises(ValueError, match="confidence must be in"):
+        Audited(1.0, confidence=1.0)

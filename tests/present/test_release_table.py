@@ -1,0 +1,133 @@
+"""psidp release table on the command line: answers, plans, ledgers, engines and refusals."""
+
+import csv
+import io
+import json
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from psidp import Ledger
+from psidp.present import cli, release_table
+
+
+@pytest.fixture
+def psidp(monkeypatch, capsys):
+    """Run the command: exit code, standard output, standard error."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["psidp", "release", "table", *map(str, words)])
+        with pytest.raises(SystemExit) as exit:
+            cli.main()
+        out, err = capsys.readouterr()
+        return exit.value.code or 0, out, err
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path):
+    """visits.parquet, wards.csv and a ledger with a budget."""
+    rows = [{"patient_id": n % 40, "ward": "AB"[n % 2], "cost": float(n), "age": n % 90} for n in range(200)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "visits.parquet")
+    (tmp_path / "wards.csv").write_text("ward\nA\nB\nC\n")
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.open("survey", psi=1.0, kappa=1e-6, unit="patient", by="Ann", purpose="test")
+    ledger.dispose()
+    return tmp_path
+
+
+def test_the_line_of_the_help_works(psidp, files):
+    words = ["--unit", "patient_id", "--count", "--sum", "cost:0:5000", "--by", "ward", "--keys", files / "wards.csv"]
+    paid = ["--psi", 0.2, "--ledger", files / "ledger.db", "--budget", "survey"]
+    code, out, err = psidp(files / "visits.parquet", *words, *paid)
+    assert code == 0
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [(row["ward"], row["statistic"]) for row in rows][:3] == [
+        ("A", "count"),
+        ("A", "sum of cost"),
+        ("B", "count"),
+    ]
+    assert "Budget 'survey' has psi = 0.979795 left." in err
+    code, out, err = psidp(files / "visits.parquet", *words, *paid[2:], "--psi", 3)
+    assert (code, out) == (2, "")
+    assert "this release needs 3" in err
+
+
+def test_a_plan_shows_sql_and_spends_nothing(psidp, files):
+    words = [files / "visits.parquet", "--unit", "patient_id", "--count", "--by", "ward", "--keys", "A,B", "--psi", 0.5]
+    code, out, _ = psidp(*words, "--plan", "--ledger", files / "ledger.db", "--budget", "survey")
+    assert code == 0
+    assert "GROUP BY" in out
+    assert "sigma 2, standard error 2" in out
+    assert json.loads(psidp(*words, "--plan", "--json")[1])["expected"][0]["sigma"] == pytest.approx(2.0)
+    ledger = Ledger(files / "ledger.db")
+    assert [entry.state for entry in ledger.entries()] == ["opened"]
+    ledger.dispose()
+
+
+def test_every_aggregate_has_its_flag(psidp, files):
+    flags = ["--units", "--mean", "cost:0:200", "--variance", "cost:0:200", "--deviation", "cost:0:200"]
+    flags += ["--histogram", "age:0,30,60,90", "--quantiles", "age:0,30,60,90:0.5", "--where", "age >= 10"]
+    terms = ["--unit", "patient_id", "--psi", 5, "--contribution", "auto", "--json", "--output", files / "a.csv"]
+    code, out, _ = psidp(files / "visits.parquet", *flags, *terms)
+    assert code == 0
+    assert len(json.loads(out)["rows"]) == 8
+    assert (files / "a.csv").read_text().startswith("statistic,value,standard_error,lower,upper\n")
+    code, out, _ = psidp(
+        files / "visits.parquet", "--rows-are-units", "--count", "--psi", 1, "--adjacency", "replace-one", "--json"
+    )
+    assert json.loads(out)["guarantee"] == {"psi": 1.0, "kappa": 0.0, "adjacency": "replace-one", "unit": "record"}
+    code, out, _ = psidp(
+        files / "visits.parquet",
+        "--unit",
+        "patient_id",
+        "--units",
+        "--by",
+        "ward",
+        "--private-keys",
+        "1e-9:2",
+        "--psi",
+        3,
+    )
+    assert code == 0
+
+
+REFUSED = {
+    "no unit": (["--count", "--psi", 1], "--rows-are-units"),
+    "no bounds": (["--unit", "patient_id", "--sum", "cost", "--psi", 1], "column:lower:upper"),
+    "bounds of words": (["--unit", "patient_id", "--sum", "cost:a:b", "--psi", 1], "must be a number"),
+    "bounds reversed": (["--unit", "patient_id", "--sum", "cost:5:0", "--psi", 1], "lower < upper"),
+    "both kinds of keys": (
+        ["--unit", "patient_id", "--count", "--by", "ward", "--keys", "A", "--private-keys", "1e-9:2", "--psi", 1],
+        "not both",
+    ),
+    "half a private key": (
+        ["--unit", "patient_id", "--count", "--by", "ward", "--private-keys", "1e-9", "--psi", 1],
+        "kappa:at_most",
+    ),
+    "edges": (["--unit", "patient_id", "--histogram", "age", "--psi", 1], "column:edge"),
+    "psi": (["--unit", "patient_id", "--count", "--psi", "nan"], "got psi=nan"),
+    "output": (["--unit", "patient_id", "--count", "--psi", 1, "--output", "x.xlsx"], ".csv"),
+    "budget alone": (["--unit", "patient_id", "--count", "--psi", 1, "--budget", "x"], "given together"),
+    "engine": (["--unit", "patient_id", "--count", "--psi", 1, "--engine", "oracle://x"], "engine must be"),
+}
+
+
+@pytest.mark.parametrize("case", list(REFUSED))
+def test_a_refusal_is_a_sentence_and_exit_code_two(psidp, files, case):
+    words, said = REFUSED[case]
+    code, out, err = psidp(files / "visits.parquet", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_a_bar_is_drawn_while_somebody_watches(psidp, files, monkeypatch):
+    real = release_table.Console
+    monkeypatch.setattr(release_table, "Console", lambda stderr: real(stderr=stderr, force_terminal=True))
+    code, _, err = psidp(files / "visits.parquet", "--unit", "patient_id", "--count", "--psi", 1)
+    assert code == 0
+    assert "the engine counts" in err

@@ -1,0 +1,75 @@
+"""What the curator's engines must compute, in plain Python: integers and fractions, one row after the other."""
+
+from collections import defaultdict
+from fractions import Fraction
+from math import ceil, floor, isnan, isqrt, sqrt, trunc
+
+
+def totals(rows, unit, by, aggregate, lattice):
+    """{group: [total of each coordinate]} for one aggregate; rows are dicts; a histogram's groups end in the bin."""
+    cells = defaultdict(lambda: defaultdict(lambda: [0] * max(1, aggregate.parts)))
+    for index, row in enumerate(rows):
+        owner = index if unit is None else row[unit]
+        vector = row_vector(row, aggregate, lattice)
+        if owner is None or vector is None:
+            continue
+        group = tuple(row[name] for name in by)
+        if aggregate.edges:
+            group += (bin_of(row[aggregate.column], aggregate.edges),)
+        cell = cells[owner][group]
+        for i, x in enumerate(vector):
+            cell[i] += x
+    result = defaultdict(lambda: [0] * max(1, aggregate.parts))
+    for groups in cells.values():
+        for group, vector in clipped(groups, aggregate, lattice).items():
+            result[group] = [a + b for a, b in zip(result[group], vector, strict=True)]
+    return dict(result)
+
+
+def clipped(groups, aggregate, lattice):
+    """One unit's vector: clamped entry by entry, then shrunk to norm at most the bound."""
+    bound = lattice.bound
+    if aggregate.kind == "units":
+        groups = {group: [min(lattice.truncated(1.0), bound)] for group in groups}
+    groups = {g: [max(-bound, min(bound, x)) for x in vector] for g, vector in groups.items()}
+    square = sum(x * x for vector in groups.values() for x in vector)
+    if square <= bound * bound:
+        return groups
+    root = ceil(sqrt(float(square))) + 1
+    weight = floor(float(bound << 31) / float(root)) - 1
+    assert root * root >= square
+    assert weight * root <= bound << 31
+    return {g: [(1 if x > 0 else -1) * ((abs(x) * weight) >> 31) for x in v] for g, v in groups.items()}
+
+
+def row_vector(row, aggregate, lattice):
+    """The integers of one row, or None where it does not count at all."""
+    one = int(1 / Fraction(2) ** lattice.unit)
+    if aggregate.kind in ("count", "units"):
+        return [one]
+    value = row[aggregate.column]
+    missing = value is None or (isinstance(value, float) and isnan(value))
+    if aggregate.edges:
+        return None if missing else [one]
+    if missing:
+        return [0] * aggregate.parts
+    value = min(max(float(value), aggregate.lower), aggregate.upper)
+    if aggregate.kind == "sum":
+        return [trunc(Fraction(value) / Fraction(2) ** lattice.unit)]
+    return centred(value, aggregate, isqrt(one * one // aggregate.parts))
+
+
+def centred(value, aggregate, part):
+    """Row count, value and square about the middle of the bounds, in doubles as the engines have them."""
+    middle, half = (aggregate.lower + aggregate.upper) / 2.0, (aggregate.upper - aggregate.lower) / 2.0
+    apart = value - middle
+    t = 0.0 if abs(apart) < half * 2.0**-40 else apart / half
+    if value <= aggregate.lower or value >= aggregate.upper:
+        t = -1.0 if value <= aggregate.lower else 1.0
+    powers = [t, t * t * 2.0 - 1.0][: aggregate.parts - 1]
+    return [part] + [trunc(max(-1.0, min(1.0, p)) * part) for p in powers]
+
+
+def bin_of(value, edges):
+    """Number of inner edges at or below the value."""
+    return sum(float(value) >= edge for edge in edges[1:-1])

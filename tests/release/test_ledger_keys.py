@@ -1,0 +1,98 @@
+"""Under an idempotency key a retry gets the same answer and spends nothing."""
+
+import numpy as np
+import pytest
+
+import psidp
+from psidp import Guarantee, Ledger
+
+G = Guarantee(0.25)
+
+
+def ask(ledger, key="q-1", request="mean age", draw=lambda: 41.5):
+    with ledger.spend("survey", G, purpose="mean age", key=key, request=request) as entry:
+        return entry.answer(draw)
+
+
+def test_a_retry_gets_the_stored_answer_and_spends_nothing(survey, url):
+    dice = iter([41.123456789012345, 99.0])
+    first = ask(survey, draw=lambda: next(dice))
+    head, left = survey.head(), survey.remaining("survey")
+    other = Ledger(url)
+    assert ask(other, draw=lambda: next(dice)) == ask(survey, draw=lambda: next(dice)) == first
+    assert (survey.head(), survey.remaining("survey")) == (head, left)
+    assert [e.state for e in survey.entries()] == ["opened", "spent", "answered"]
+    survey.verify()
+    other.dispose()
+
+
+def test_the_answer_is_durable_before_it_is_returned(survey, url):
+    with survey.spend("survey", G, purpose="mean age", key="q-1", request=1) as entry:
+        value = entry.answer(lambda: 41.5)
+        other = Ledger(url)
+        assert [e.answer for e in other.entries() if e.state == "answered"] == [str(value)]
+        other.dispose()
+
+
+def test_a_different_request_under_the_same_key_is_refused(survey):
+    ask(survey)
+    head = survey.head()
+    with pytest.raises(psidp.KeyConflictError, match="another request"):
+        ask(survey, request="median age")
+    with (
+        pytest.raises(psidp.KeyConflictError),
+        survey.spend("survey", Guarantee(0.3), purpose="mean age", key="q-1", request="mean age"),
+    ):
+        pass
+    assert survey.head() == head
+
+
+def test_spent_without_an_answer_means_that_a_retry_spends_anew(survey):
+    def fails():
+        raise OSError("the database went away")
+
+    with pytest.raises(OSError, match="went away"):
+        ask(survey, draw=fails)
+    assert ask(survey) == 41.5
+    assert [e.state for e in survey.entries()] == ["opened", "spent", "interrupted", "spent", "answered"]
+    assert sum(e.psi**2 for e in survey.entries()) == 2 * 0.25**2
+    survey.verify()
+
+
+def test_where_two_ask_at_once_both_pay_and_the_first_answer_stands(survey):
+    with survey.spend("survey", G, purpose="mean age", key="q-1", request=1) as one:
+        with survey.spend("survey", G, purpose="mean age", key="q-1", request=1) as two:
+            assert two.answer(lambda: 2.0) == 2.0
+        assert one.answer(lambda: 1.0) == 2.0
+    assert [e.state for e in survey.entries()] == ["opened", "spent", "spent", "answered"]
+
+
+def test_a_block_that_raises_after_its_answer_was_stored_keeps_the_answer(survey):
+    with (
+        pytest.raises(RuntimeError),
+        survey.spend("survey", G, purpose="mean age", key="q-1", request=1) as entry,
+    ):
+        raise RuntimeError(f"after the answer {entry.answer(lambda: 7.0)}")
+    with survey.spend("survey", G, purpose="mean age", key="q-1", request=1) as entry:
+        assert entry.answered
+        assert entry.answer(lambda: 8.0) == 7.0
+
+
+def test_arrays_are_answers_and_what_json_cannot_hold_is_not(survey):
+    assert ask(survey, key="array", draw=lambda: np.array([[1.5, -0.1], [0.3, 2.0]])) == [[1.5, -0.1], [0.3, 2.0]]
+    for key, value in (("object", object()), ("nan", float("nan"))):
+        with pytest.raises((TypeError, ValueError)):
+            ask(survey, key=key, draw=lambda value=value: value)
+    assert [e.state for e in survey.entries()][-2:] == ["spent", "interrupted"]
+
+
+def test_an_answered_request_is_answered_even_when_the_budget_is_spent_or_closed(survey):
+    ask(survey)
+    left = survey.remaining("survey")
+    with survey.spend("survey", left, purpose="the rest"):
+        pass
+    assert ask(survey) == 41.5
+    survey.close("survey", by="Ann", purpose="done")
+    assert ask(survey) == 41.5
+    with pytest.raises(psidp.BudgetClosedError):
+        ask(survey, key="q-2")

@@ -1,0 +1,119 @@
+"""A quantity refuses nonsense by a sentence that names it, and takes every honest number as it is."""
+
+from decimal import Decimal
+from fractions import Fraction
+from math import inf, nan
+
+import numpy as np
+import pytest
+
+from psidp.symbols import SYMBOLS, finite, symbol, whole
+
+ALL = list(SYMBOLS.values())
+NAMES = [s.name for s in ALL]
+
+
+def inside(s):
+    """A number inside the domain of s, and a whole one too where there is one."""
+    return 1.0 if s.lower <= 1.0 < s.upper else max(s.lower, min(s.upper, 0.5))
+
+
+@pytest.mark.parametrize("s", ALL, ids=NAMES)
+def test_a_domain_is_tested_exactly_where_it_says(s):
+    for end, closed, beyond in ((s.lower, s.domain[0] == "[", -inf), (s.upper, s.domain[-1] == "]", inf)):
+        if closed:
+            assert s.number(end) == end
+        else:
+            with pytest.raises(ValueError, match=rf"^{s.name} \("):
+                s.number(end)
+        if np.isfinite(end):
+            with pytest.raises(ValueError, match="must be in"):
+                s.number(np.nextafter(end, beyond))
+    assert s.number(inside(s)) == inside(s)
+
+
+@pytest.mark.parametrize("s", ALL, ids=NAMES)
+@pytest.mark.parametrize(
+    "value",
+    [nan, "0.5", b"0.5", None, True, False, np.True_, 0.5 + 0j, np.complex64(1), np.datetime64("2026-01-01"), {},
+     object(), [True, 0.5], [0.5, [True]], [np.True_, 1], np.array([True]), ["a"], [0.5, None], [0.5, "a"],
+     [[1.0], [1.0, 2.0]],
+     np.ma.array([0.5], mask=[True]), [np.ma.array([0.5], mask=[True])], np.array([0.5, nan]), Decimal("0.5"),
+     (x for x in [0.5]), 10**400, -(10**400), Fraction(10**400, 3), [10**400, 1], np.array([0.5, None])],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_what_is_no_number_is_refused_by_name(s, value):
+    with pytest.raises((ValueError, TypeError), match=rf"^{s.name} \("):
+        s.array(value)
+
+
+@pytest.mark.parametrize("s", ALL, ids=NAMES)
+def test_a_refusal_says_where_the_first_stranger_stands(s):
+    values = np.full((2, 3), inside(s))
+    values[1, 2] = nan
+    with pytest.raises(ValueError, match=rf"{s.name} \(.*\) must be in .*, got {s.name}=nan at index 1, 2\."):
+        s.array(values)
+    with pytest.raises(ValueError, match=rf"got {s.name}=nan\.$"):
+        s.number(nan)
+
+
+@pytest.mark.parametrize("kind", np.typecodes["AllInteger"] + np.typecodes["Float"])
+def test_numpy_numbers_of_every_kind_are_the_same_number(kind):
+    one = np.dtype(kind).type(1)
+    assert symbol("psi").number(one) == 1.0
+    assert type(symbol("psi").number(one)) is float
+    got = symbol("psi").array(np.array([0, 1], dtype=kind))
+    assert got.dtype == np.float64
+    assert got.tolist() == [0.0, 1.0]
+
+
+def test_long_doubles_beyond_the_floats_are_refused_without_a_warning():
+    if np.finfo(np.longdouble).max > np.finfo(float).max:  # where a long double is longer
+        with pytest.raises(ValueError, match=r"^psi \("):
+            symbol("psi").number(np.longdouble(10) ** 400)
+
+
+def test_fractions_and_large_integers_are_read_as_floats():
+    assert symbol("psi").number(Fraction(1, 4)) == 0.25
+    assert symbol("psi").number(2**70) == 2.0**70
+    assert symbol("psi").array([2**70, Fraction(1, 2), 1]).tolist() == [2.0**70, 0.5, 1.0]
+    assert symbol("psi").array([]).shape == (0,)
+    assert symbol("psi").array(np.float64(3)).shape == ()
+    assert symbol("psi").number(-0.0) == 0.0
+
+
+def test_a_float_array_is_not_copied_and_never_changed():
+    values = np.array([0.1, 0.2])
+    assert symbol("psi").array(values) is values
+
+
+def test_one_number_is_asked_for_where_one_is_needed():
+    with pytest.raises(TypeError, match=r"psi \(sensitivity index Delta/sigma\) must be one number, got shape \(1,\)"):
+        symbol("psi").number([1.0])
+
+
+def test_a_long_value_is_not_printed_whole():
+    with pytest.raises(TypeError) as refusal:
+        symbol("psi").array("x" * 1000)
+    assert len(str(refusal.value)) < 200
+
+
+def test_finite_and_whole_name_what_they_refuse():
+    assert finite("threshold", -1) == -1.0
+    assert whole("size", np.int8(3)) == 3
+    assert type(whole("size", np.int8(3))) is int
+    with pytest.raises(ValueError, match=r"^threshold \(a finite number\) must be in .* got threshold=inf"):
+        finite("threshold", inf)
+    for bad in (0, -2, 1.0, True, np.True_, "1", None, nan):
+        with pytest.raises(ValueError, match=r"^size must be a whole number of at least 1, got size="):
+            whole("size", bad)
+
+
+def test_each_quantity_is_declared_once_and_whole():
+    assert len({s.name for s in ALL}) == len(ALL)
+    for s in ALL:
+        assert s.name.isidentifier()
+        assert s.meaning
+        assert s.letter
+        assert s.typical
+        assert s.lower < s.upper
