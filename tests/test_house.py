@@ -53,6 +53,7 @@ DOORS = {
     "opacus": {"bridges"},
     "dp_accounting": {"bridges"},
     "torch": {"bridges"},
+    "triton": {"bridges"},
 }
 FILES = sorted(SRC.rglob("*.py"))
 

@@ -1,1 +1,1 @@
-"""Thin adapters to other people's libraries. This floor translates; it computes nothing itself."""
+"""Thin adapters to other people's libraries. This floor translates; only torch's computes, on its own devices."""

@@ -1,0 +1,9 @@
+"""Triton's kernels run in its interpreter here, chosen before the first is read; no torch, no tests of its bridge."""
+
+import os
+from importlib.util import find_spec
+
+os.environ["TRITON_INTERPRET"] = "1"
+
+there = find_spec("torch") and find_spec("triton")
+collect_ignore_glob = [] if there else ["src/psidp/bridges/torch/*", "tests/bridges/test_torch_*.py"]

@@ -1,0 +1,95 @@
+"""One launch of the kernels: noise added in place to a contiguous tensor under a key of its own."""
+
+from dataclasses import dataclass
+
+import torch
+
+from psidp.bridges.torch import fast, slow
+from psidp.bridges.torch.chacha import Key
+from psidp.bridges.torch.settled import Layout, settled_values
+from psidp.bridges.torch.tables import Tables, narrow_fits, tables
+from psidp.noise.gaussian import RoundedGaussian
+
+__all__ = ["LONGEST", "Shape", "add", "layout_of"]
+
+LONGEST = 2**28
+"""Entries of one launch at most."""
+
+HARD = 2**16
+"""Room for entries that the host settles: a thousand times as many as a launch leaves on the finest grid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a launch is cut: lanes to a tile of the fast kernel and of the slow one, a thread each, and its programs."""
+
+    block: int = 128
+    lanes: int = 128
+    programs: int = 1056
+
+
+def layout_of(noise: RoundedGaussian, x: torch.Tensor, shape: Shape, rounds: int) -> Layout:
+    """16 entries to a lane where words of 32 bits do, else 8."""
+    narrow = x.dtype != torch.float64 and narrow_fits(noise.sigma, noise.grid)
+    return Layout(16 if narrow else 8, shape.block, rounds)
+
+
+def add(x: torch.Tensor, noise: RoundedGaussian, key: Key, layout: Layout, shape: Shape) -> int:
+    """Add noise to a flat contiguous tensor; how many entries the host had to settle."""
+    lanes = -(-x.numel() // (layout.per * layout.block)) * layout.block
+    marked = torch.empty(lanes, dtype=torch.int64, device=x.device)
+    hard = torch.empty(HARD, dtype=torch.int64, device=x.device)
+    count = torch.zeros(2, dtype=torch.int32, device=x.device)
+    lookup = tables(noise.sigma, noise.grid, x.device)
+    (_narrow if layout.per == 16 else _wide)(x, noise, key, layout, shape, lookup, marked, count)
+    slow.settle[(shape.programs,)](
+        x, marked, count, hard, HARD, layout.block,
+        lookup.centre, lookup.reach, lookup.numbers, lookup.weights, lookup.cells,
+        *key.arguments(),
+        PER=layout.per, LANES=shape.lanes, ROUNDS=layout.rounds, num_warps=max(1, shape.lanes // 32),
+    )  # fmt: skip
+    left = int(count[1])
+    if left:
+        _finish(x, noise, key, layout, hard, left)
+    return left
+
+
+def _narrow(
+    x: torch.Tensor, noise: RoundedGaussian, key: Key, layout: Layout, shape: Shape,
+    lookup: Tables, marked: torch.Tensor, count: torch.Tensor,
+) -> None:  # fmt: skip
+    """The fast kernel in floats: whole tiles without a mask, then the rest with one."""
+    n, tile = x.numel(), layout.per * layout.block
+    for first, tiles, even in ((0, n // tile, True), (n // tile, int(n % tile != 0), False)):
+        if tiles:
+            fast.narrow[(tiles,)](
+                x, lookup.steps, marked, count, 1.0 / noise.grid, noise.grid, n, first,
+                *key.arguments(),
+                EVEN=even, BLOCK=layout.block, ROUNDS=layout.rounds, num_warps=max(1, shape.block // 32),
+            )  # fmt: skip
+
+
+def _wide(
+    x: torch.Tensor, noise: RoundedGaussian, key: Key, layout: Layout, shape: Shape,
+    lookup: Tables, marked: torch.Tensor, count: torch.Tensor,
+) -> None:  # fmt: skip
+    """The fast kernel in doubles."""
+    tiles = -(-x.numel() // (layout.per * layout.block))
+    fast.wide[(tiles,)](
+        x, lookup.centre, lookup.reach, lookup.numbers, marked, count, x.numel(), 0,
+        *key.arguments(),
+        BLOCK=layout.block, ROUNDS=layout.rounds, num_warps=max(1, shape.block // 32),
+    )  # fmt: skip
+
+
+def _finish(x: torch.Tensor, noise: RoundedGaussian, key: Key, layout: Layout, hard: torch.Tensor, left: int) -> None:
+    """Settle on the host what both kernels left as it was."""
+    if left > HARD:
+        raise ArithmeticError(
+            f"{left} values were left open where fewer than {HARD} can be; this device does not compute as it should. "
+            "The tensor is spoilt: throw it away."
+        )
+    at = hard[:left]
+    settled = settled_values(noise, key, layout, at.tolist(), x[at].to(torch.float64).tolist())
+    wanted = torch.float32 if x.dtype == torch.bfloat16 else x.dtype
+    x[at] = torch.tensor(settled, dtype=torch.float64).to(wanted).to(x.dtype).to(x.device)

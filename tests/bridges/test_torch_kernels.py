@@ -1,0 +1,197 @@
+"""The kernels in Triton's interpreter: bit for bit with NumPy, and true to exact rationals, on the same key stream."""
+
+import dataclasses
+import os
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+from psidp.bridges.torch import launch
+from psidp.bridges.torch.chacha import FAST, LAST, Key, blocks
+from psidp.bridges.torch.replay import replayed
+from psidp.bridges.torch.settled import Layout, settled_values
+from psidp.bridges.torch.tables import tables
+from psidp.noise import table
+from psidp.noise.gaussian import RoundedGaussian
+
+SIGMA = 1.3
+NARROW, WIDE, COARSE = 2.0**-20, 2.0**-24, 1.0
+STRANGE = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-40, 3e38, -3e38]
+BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.bfloat16: torch.int16}
+
+
+def key(seed):
+    return Key(np.random.default_rng(seed).integers(0, 2**32, 8, np.uint32))
+
+
+def launched(x, noise, seed, block=512, rounds=20):
+    """x after the kernels, and the layout of its key stream."""
+    shape = launch.Shape(block=block, lanes=1024, programs=1)
+    layout = launch.layout_of(noise, x, shape, rounds)
+    noisy = x.clone()
+    with np.errstate(all="ignore"):
+        launch.add(noisy, noise, key(seed), layout, shape)
+    return noisy, layout
+
+
+def bits(values, dtype):
+    """Doubles as the bits that a tensor of this type holds."""
+    values = torch.as_tensor(values, dtype=torch.float64)
+    return (values if dtype == torch.float64 else values.to(torch.float32).to(dtype)).view(BITS[dtype])
+
+
+def mixed(n, grid, dtype, seed):
+    """Values of all sizes, halves of the grid, and those that are no numbers."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n) * 10.0 ** rng.integers(-3, 6, n)
+    x[: n // 3] = rng.integers(-(2**25), 2**25, n // 3) * (grid / 2)
+    x[: len(STRANGE)] = STRANGE
+    return torch.from_numpy(x).to(dtype)
+
+
+def test_the_key_stream_is_chacha20_as_the_library_has_it():
+    for seed in range(5):
+        number, serial, domain = 2**40 + seed, 7, LAST
+        nonce = b"".join(word.to_bytes(4, "little") for word in (number % 2**32, number >> 32, serial, domain))
+        cipher = Cipher(algorithms.ChaCha20(key(seed).words.tobytes(), nonce), None).encryptor()
+        ours = blocks(key(seed), np.array([number], np.uint64), serial, domain)
+        assert ours[:, 0].tobytes() == cipher.update(bytes(64))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "begin"), [(8, "3e00ef2f895f40d6"), (12, "9bf49a6a0755f953"), (20, "76b8e0ada0f13d90")]
+)
+def test_ciphers_with_fewer_rounds_have_their_published_blocks(rounds, begin):
+    zero = Key(np.zeros(8, np.uint32))
+    assert blocks(zero, np.zeros(1, np.uint64), 0, FAST, rounds)[:, 0].tobytes()[:8].hex() == begin
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sigma", "grid", "n"),
+    [
+        (torch.float32, SIGMA, NARROW, 2**17 + 77),
+        (torch.float32, 1.99, NARROW, 2**15),
+        (torch.float32, SIGMA, COARSE, 2**14 + 1),
+        (torch.float32, 1e30, 2.0**80, 2**14),
+        (torch.bfloat16, SIGMA, NARROW, 2**15 + 5),
+        (torch.float32, SIGMA, WIDE, 2**14 + 3),
+        (torch.float64, SIGMA, WIDE, 2**15 + 3),
+        (torch.float64, 1e-200, 2.0**-690, 2**13),
+    ],
+)
+def test_kernels_and_numpy_agree_bit_for_bit(dtype, sigma, grid, n):
+    noise, x = RoundedGaussian(sigma, grid), mixed(n, grid, dtype, seed=n)
+    noisy, layout = launched(x, noise, seed=n)
+    expected = replayed(noise, key(n), layout, x.to(torch.float64 if dtype == torch.float64 else torch.float32).numpy())
+    assert torch.equal(noisy.view(BITS[dtype]), bits(expected, dtype))
+
+
+@pytest.mark.parametrize("rounds", [8, 12])
+@pytest.mark.parametrize("block", [32, 256])
+def test_every_cipher_and_shape_agrees_with_numpy(rounds, block):
+    noise, x = RoundedGaussian(SIGMA, NARROW), mixed(9000, NARROW, torch.float32, seed=1)
+    noisy, layout = launched(x, noise, seed=3, block=block, rounds=rounds)
+    assert torch.equal(noisy.view(torch.int32), bits(replayed(noise, key(3), layout, x.numpy()), torch.float32))
+
+
+@pytest.mark.parametrize(("sigma", "grid"), [(SIGMA, NARROW), (1.999, NARROW), (SIGMA, 2.0**-10)])
+def test_values_beside_a_half_are_rounded_as_rationals_say(sigma, grid):
+    n, scale, rng = 8192, sigma / grid, np.random.default_rng(5)
+    words = Layout(16, 512).words(key(6), np.arange(n))
+    slot = words & (table.SLOTS - 1)
+    with np.errstate(invalid="ignore"):
+        y = scale * (table.CENTRE[slot] + table.REACH[slot] * (words * 2.0**-63))
+        f = 0.5 - (y - np.floor(y)) + rng.normal(size=n) * scale * table.REACH[slot] * 2.0**-18
+    x = torch.from_numpy(np.where(np.isnan(f), 0.25, f - np.rint(f)) * grid).to(torch.float32)
+    noise = RoundedGaussian(sigma, grid)
+    noisy, layout = launched(x, noise, seed=6)
+    expected = settled_values(noise, key(6), layout, list(range(n)), x.double().tolist())
+    assert torch.equal(noisy.view(torch.int32), bits(expected, torch.float32))
+
+
+@pytest.mark.parametrize("scale", [2.0**21 * (1 - 2.0**-53), SIGMA * 2.0**20, 1.7 * 2.0**10, 1.0])
+def test_the_error_of_floats_stays_inside_its_bound(scale):
+    rows = tables(scale, 1.0, torch.device("cpu")).steps.view(torch.float32).view(-1, 4).numpy()[: table.RECTANGLES]
+    rng, worst = np.random.default_rng(8), Fraction(0)
+    for cell in [*range(0, 4091, 41), *range(4080, 4091)]:
+        far, b, g = rows[cell, :3]
+        for place in (-(2**18), 2**18 - 1, int(rng.integers(-(2**18), 2**18))):
+            f = np.float32(rng.uniform(-0.5, 0.5))
+            v = np.float32(1 + (place + 2**18) * 2.0**-19)
+            y = Fraction(float(np.float32(np.float32(g * v) + np.float32(b + f)))) + Fraction(float(far))
+            ends = [
+                Fraction(float(f))
+                + Fraction(scale) * (Fraction(table.CENTRE[2 * cell]) + Fraction(table.REACH[2 * cell]) * u)
+                for u in (Fraction(place, 2**18), Fraction(place + 1, 2**18))
+            ]
+            granted = Fraction(float(g)) * Fraction(11, 8 * 2**20) + Fraction(
+                3, 2**24
+            )  # 2^-24 is kept for the test itself
+            worst = max(worst, max(abs(y - end) for end in ends) / granted)
+    assert Fraction(1, 3) < worst <= 1
+
+
+def test_the_host_settles_what_the_kernels_leave_open_to_the_same_bits(monkeypatch):
+    noise, x = RoundedGaussian(SIGMA, NARROW), mixed(2**14, NARROW, torch.float32, seed=2)
+    expected, _ = launched(x, noise, seed=9)
+    never = tables(SIGMA, NARROW, x.device).numbers.clone()
+    never[5] = -1.0
+    unsure = dataclasses.replace(tables(SIGMA, NARROW, x.device), numbers=never)
+    monkeypatch.setattr(launch, "tables", lambda *_: unsure)
+    noisy = x.clone()
+    with np.errstate(all="ignore"):
+        left = launch.add(noisy, noise, key(9), Layout(16, 512), launch.Shape(512, 1024, 1))
+    assert left > 20
+    assert torch.equal(noisy.view(torch.int32), expected.view(torch.int32))
+
+
+def test_a_device_that_leaves_too_much_open_is_not_believed(monkeypatch):
+    monkeypatch.setattr(launch, "HARD", 3)
+    never = tables(SIGMA, NARROW, torch.device("cpu")).numbers.clone()
+    never[5] = -1.0
+    unsure = dataclasses.replace(tables(SIGMA, NARROW, torch.device("cpu")), numbers=never)
+    monkeypatch.setattr(launch, "tables", lambda *_: unsure)
+    with np.errstate(all="ignore"), pytest.raises(ArithmeticError, match="does not compute as it should"):
+        launch.add(
+            torch.zeros(2**14), RoundedGaussian(SIGMA, NARROW), key(9), Layout(16, 512), launch.Shape(512, 1024, 1)
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_a_zero_from_the_kernels_has_no_sign(dtype):
+    noisy, _ = launched(torch.full((8192,), -1e-30, dtype=dtype), RoundedGaussian(1.0, 1.0), seed=4)
+    assert (noisy == 0).sum() > 2048
+    assert not torch.signbit(noisy[noisy == 0]).any()
+
+
+@pytest.mark.parametrize("n", [1, 15, 513])
+def test_short_tensors_come_out_right(n):
+    noise, x = RoundedGaussian(SIGMA, NARROW), torch.linspace(-3, 3, n)
+    noisy, layout = launched(x, noise, seed=n)
+    assert torch.equal(noisy.view(torch.int32), bits(replayed(noise, key(n), layout, x.numpy()), torch.float32))
+
+
+def test_no_block_of_a_launch_is_read_for_two_purposes():
+    layout, position = Layout(16, 64), np.arange(5000)
+    lane, index = layout.places(position)
+    assert len(set(zip(lane.tolist(), index.tolist(), strict=True))) == position.size
+    assert index.max() == 15
+
+
+def test_no_two_launches_or_processes_share_a_key():
+    read, write = os.pipe()
+    for _ in range(2):
+        if os.fork() == 0:
+            os.write(write, Key().words.tobytes())
+            os._exit(0)
+        os.wait()
+    theirs = os.read(read, 64)
+    keys = {theirs[:32], theirs[32:], Key().words.tobytes(), Key().words.tobytes()}
+    assert len(keys) == 4
+
+
+def test_a_key_is_not_shown():
+    assert repr(Key()) == "Key(...)"
