@@ -14,11 +14,11 @@ from psidp.accounting.roads import delta_bounds, stays_below
 def test_a_shortcut_that_says_below_is_right_and_often_says_so(sign):
     rng = np.random.default_rng(11)
     said = 0
-    for _ in range(60):
-        sigma, q, steps = rng.uniform(0.7, 3.0), 10 ** rng.uniform(-3, -1), float(rng.integers(100, 5000))
+    for _ in range(25):
+        sigma, q, steps = rng.uniform(0.8, 2.0), 10 ** rng.uniform(-2.3, -1.3), float(rng.integers(300, 3000))
         one = np.ones(1)
         run = Composition(sigma * one, q * one, steps * one, sign * one)
-        epsilon = float(rng.uniform(0.5, 6.0))
+        epsilon = float(rng.uniform(0.5, 3.0))
         low, high, _ = delta_bounds(run, np.array([epsilon]))
         if not (low[0] > -100.0 and high[0] - low[0] < 1e-3):
             continue
@@ -26,7 +26,7 @@ def test_a_shortcut_that_says_below_is_right_and_often_says_so(sign):
         if stays_below(run, epsilon, target):
             said += 1
             assert low[0] <= target
-    assert said >= 5  # else the test above has proved nothing
+    assert said >= 3  # else the test above has proved nothing
 
 
 @pytest.mark.parametrize("alpha", [1.25, 2.0, 2.5, 7.3, 32.0])
