@@ -60,7 +60,7 @@ def calibrate(
         return saddle_at_delta(steps, log(delta or 0.5)).epsilon / goal
 
     start, slope = _root(rough, 0.0, -1.5, 3e-4) if delta is not None else (0.0, -1.5)
-    root, _ = _root(quick, start, slope, 2e-7)
+    root, _ = _root(quick, start, slope, 1e-5)
     return _verified(exp(root), lambda noise: loss(curve(noise)) <= goal)
 
 
@@ -170,18 +170,21 @@ def _target(
 def _root(ratio: Callable[[float], float], here: float, slope: float, close: float) -> tuple[float, float]:
     """log noise where the ratio of loss to target is 1, and the slope there of the ratio's logarithm.
 
-    The secant of the logarithm, kept inside a bracket; its last step is taken without another look.
+    The secant of the logarithm, kept inside a bracket; its last step, by inverse quadratic interpolation where three
+    points are known, is taken without another look.
     """
     low, high, before = -inf, inf, None
+    seen: list[tuple[float, float]] = []
     for _ in range(100):
         value = ratio(here)
         gap = log(value) if 0.0 < value < inf else (inf if value > 1.0 else -inf)
         if before is not None and abs(gap) < inf > abs(before[1]) and here != before[0]:
             slope = min((gap - before[1]) / (here - before[0]), -1e-3)
         if abs(gap) <= close or high - low <= CLOSE:
-            return here - (gap / slope if before is not None else 0.0), slope
+            return _interpolated([*seen, (here, gap)][-3:], slope), slope
         low, high = (here, high) if gap > 0.0 else (low, here)
         before = (here, gap)
+        seen.append(before)
         ahead = here + min(max(-gap / slope, -1.5), 1.5)
         here = ahead if low < ahead < high else 0.5 * (low + high)
         if not -14.0 < here < 40.0:
@@ -189,6 +192,17 @@ def _root(ratio: Callable[[float], float], here: float, slope: float, close: flo
     if here < 0.0:
         raise ValueError("the target allows any noise_multiplier: it promises no privacy.")
     raise ValueError("no noise_multiplier meets the target.")
+
+
+def _interpolated(points: list[tuple[float, float]], slope: float) -> float:
+    """Where the gap vanishes: through three points (here, gap) by Lagrange's formula, through fewer along the slope."""
+    here, gap = points[-1]
+    gaps = [g for _, g in points]
+    if len(points) == 3 and len(set(gaps)) == 3 and max(map(abs, gaps)) < 0.5:
+        a, b, c = gaps
+        weights = (b * c / ((a - b) * (a - c)), a * c / ((b - a) * (b - c)), a * b / ((c - a) * (c - b)))
+        return sum(w * x for w, (x, _) in zip(weights, points, strict=True))
+    return here - (gap / slope if len(points) > 1 else 0.0)
 
 
 def _verified(noise: float, meets: Callable[[float], bool]) -> float:
