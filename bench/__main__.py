@@ -27,7 +27,7 @@ def main() -> None:
     console.print(
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, one process."
     )
-    console.print("CPU time, best of many, ours and the peers' in turns.\n")
+    console.print("CPU time, best of many, in turns, one thread for linear algebra; a table that differs says so.\n")
     for name in chosen.names or NAMES:
         for report in import_module(f"bench.{name}").run(full=chosen.full, seed=chosen.seed):
             report.show(console)

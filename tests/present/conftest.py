@@ -1,8 +1,9 @@
-"""A running explorer and a real Chromium for those tests that need them."""
+"""The command line as a user types it, a running explorer, and a real Chromium."""
 
 import os
 import shutil
 import socket
+import sys
 import threading
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import uvicorn
 from playwright.sync_api import sync_playwright
 
+from psidp.present import cli
 from psidp.present.web.app import create_app
 
 ARTEFACTS = Path(os.environ.get("PSIDP_ARTEFACTS", Path(__file__).parent.parent.parent / "build" / "explorer"))
@@ -82,3 +84,20 @@ def artefacts():
     """Where screenshots are kept for people to look at."""
     ARTEFACTS.mkdir(parents=True, exist_ok=True)
     return ARTEFACTS
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """The command as a user would type it: exit code, standard output, standard error."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["psidp", *words])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call

@@ -2,29 +2,12 @@
 
 import csv
 import json
-import sys
 
 import pytest
 
 import psidp
-from psidp.present import cli
 
 RUN = ["--noise-multiplier", "1", "--sampling-rate", "0.01", "--steps", "1000"]
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["psidp", *words])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
 
 
 def test_account_prints_both_ends_in_full(run):

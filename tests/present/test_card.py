@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import sys
 from html.parser import HTMLParser
 
 import jsonschema
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psidp
-from psidp.present import cli
 from psidp.present.card import card, to_html, to_markdown, validate
 from psidp.present.card.record import Audited, Card, Mechanism, Scope
 from psidp.present.card.schema import schema
@@ -32,21 +30,6 @@ def full(**more):
         "date": "2026-01-31",
     }
     return card(psidp.Guarantee(1.0, 1e-6, "replace-one", EVIL), **said | more)
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["psidp", *words])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
 
 
 CARDS = [card(psidp.Guarantee(1.0)), card(psidp.Guarantee(0.0)), card(psidp.Guarantee(40.0, 0.5), prior=1.0), full()]

@@ -9,26 +9,8 @@ import numpy as np
 import pytest
 
 import psidp
-from psidp.present import cli, paper
+from psidp.present import paper
 from psidp.present.words import sentences, statements
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """The command as a user would type it: exit code, standard output, standard error."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["psidp", *words])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call
-
 
 NOTIONS = {
     "--psi 1": 1.0,
