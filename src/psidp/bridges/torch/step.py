@@ -11,7 +11,7 @@ from torch import nn
 from torch.func import functional_call, grad, vmap
 
 from psidp.bridges.torch.clipping import ClippedTotals, bound_of
-from psidp.bridges.torch.examples import Examples, count, mapped, micro_batches
+from psidp.bridges.torch.examples import Examples, count, mapped, micro_batches, places
 from psidp.bridges.torch.trainable import bytes_of_one, trainable
 from psidp.symbols import finite, symbol, whole
 
@@ -22,6 +22,9 @@ MEMORY = 2**30
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
 
+MARGIN = 1.0 + 2.0**-16
+"""More noise than asked for by this factor: room for the rounding of one example that has changed its place."""
+
 
 class PrivateStep:
     r"""One step of DP-SGD: writes into `p.grad` a noisy mean of clipped per-example gradients.
@@ -30,10 +33,12 @@ class PrivateStep:
         \lVert k_i \rVert_2 \le \lfloor C 2^{-u} \rfloor, \quad \sigma \ge \texttt{noise\_multiplier} \cdot C
 
     Guarantees:
-        With or without one example, the sum moves by at most C = clip over all parameters together, as integers; so a
-        step is a Gaussian mechanism of psi = 1/noise_multiplier, before sampling. What is divided by is a public
-        number, never the size of the draw. Proved and measured in docs/design/step.md; what is assumed too: an
-        example's gradient does not depend on the others in its micro-batch. With micro_batch=1 there are none.
+        What one example adds is an integer vector of norm at most C = clip, over all parameters together, whatever its
+        gradient holds; NaN and infinity make it zero. So a step is a Gaussian mechanism of psi = 1/noise_multiplier,
+        before sampling, if the gradients of the others do not move with it. Kernels of torch do give a gradient other
+        last bits in another place of a micro-batch; so places are random, and at most one example changes its own, or
+        none with `slots` or micro_batch=1. What is divided by is a public number, never the size of the draw.
+        docs/design/step.md says what is proved, what is measured and what is assumed.
 
     Args:
         model: without BatchNorm and dropout; its trainable parameters float32, bfloat16 or float64 on one device.
@@ -44,6 +49,8 @@ class PrivateStep:
         micro_batch: examples at a time; every micro-batch is filled up to this size with zeros.
         memory: or the bytes that per-example gradients may take, from which micro_batch follows; activations come on
             top. Unless told, 2^30, or one example, or an eighth of the expected draw.
+        slots: a public number of places. Draws up to this size are spread over all of them, so that neither the time
+            of a step nor the place of an example depends on the others; empty places cost as much as full ones.
 
     Examples:
         >>> model, loss = nn.Linear(3, 1), nn.functional.mse_loss
@@ -63,6 +70,7 @@ class PrivateStep:
         expected_batch: float,
         micro_batch: int | None = None,
         memory: int | None = None,
+        slots: int = 0,
     ) -> None:
         self.parameters = trainable(model)
         self.clip = finite("clip", clip)
@@ -79,15 +87,16 @@ class PrivateStep:
                 "expected_batch (the expected size of a draw, a public number) must be in (0, inf), "
                 f"got expected_batch={expected_batch}."
             )
-        self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -unit))
+        self._sigma = _product_up(self.noise_multiplier * MARGIN, ldexp(self.clip, -unit))
         self.micro_batch = self._size(micro_batch, memory)
+        self.slots = whole("slots", slots) if slots != 0 else 0
         self._model, self._loss = model, loss
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
 
     def __repr__(self) -> str:
         return (
             f"PrivateStep(clip={self.clip}, noise_multiplier={self.noise_multiplier}, "
-            f"expected_batch={self.expected_batch}, micro_batch={self.micro_batch})"
+            f"expected_batch={self.expected_batch}, micro_batch={self.micro_batch}, slots={self.slots})"
         )
 
     @property
@@ -100,14 +109,14 @@ class PrivateStep:
 
         A tensor goes to the model as model(inputs), a tuple or list as model(*inputs), a dict as model(**inputs).
         """
-        count(inputs, targets)
+        who = places(count(inputs, targets), self.slots, self.micro_batch)
         trainable(self._model)
         totals = ClippedTotals(list(self.parameters.values()), self.clip)
-        undefined = torch.zeros_like(self._undefined)
-        for some_inputs, some_targets, live in micro_batches(inputs, targets, self.micro_batch):
-            undefined += totals.add(self.gradients(some_inputs, some_targets), live).sum()
+        undefined = self._undefined.to(self._device, copy=True)
+        for some, wanted, live in micro_batches(inputs, targets, who, self.micro_batch, self._device):
+            undefined += totals.add(self.gradients(some, wanted), live)
         self._write(totals.noisy(self._sigma), ldexp(1.0, totals.unit) / self.expected_batch)
-        self._undefined += undefined
+        self._undefined = undefined
 
     def gradients(self, inputs: Examples, targets: Examples) -> list[torch.Tensor]:
         """Per-example gradients of one micro-batch, unclipped and private: a tensor for each parameter."""
@@ -128,7 +137,7 @@ class PrivateStep:
         """The loss of one example, as a batch of one."""
         inputs = mapped(lambda tensor: tensor.unsqueeze(0), inputs)
         targets = mapped(lambda tensor: tensor.unsqueeze(0), targets)
-        given: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+        given: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, list) else (inputs,)
         named = inputs if isinstance(inputs, dict) else {}
         value = self._loss(functional_call(self._model, values, () if named else given, named), targets)
         if not (isinstance(value, torch.Tensor) and value.numel() == 1):
