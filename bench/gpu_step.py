@@ -1,12 +1,13 @@
 """The private step on a GPU: time and memory beside the same step in floats with torch's own noise, on real models.
 
-Also a script of its own: python bench/gpu_step.py [same] [places] [step] [parts], wherever a CUDA device is.
+Also a script of its own: python bench/gpu_step.py [same] [places] [step] [draws] [parts], wherever a CUDA device is.
 """
 
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,7 +35,7 @@ def run(full: bool, seed: int) -> list[Report]:
         report = Report("The private step on a GPU")
         report.say("not measured", "no CUDA device here")
         return [report]
-    return [part(seed) for part in (same, places, step)]
+    return [part(seed) for part in (same, places, step, draws)]
 
 
 def settings(torch: Any) -> dict[str, tuple[Any, Any, int, int]]:
@@ -71,7 +72,7 @@ def _resnet(torch: Any, width: int) -> Any:
             return torch.relu(self.norms[1](self.two(inner)) + self.skip(x))
 
     widths = [width, width, width, 2 * width, 2 * width, 4 * width, 4 * width, 8 * width, 8 * width]
-    blocks = [Block(a, b, 1 if a == b else 2) for a, b in zip(widths[:-1], widths[1:], strict=True)]
+    blocks = [Block(a, b, 1 if a == b else 2) for a, b in pairwise(widths)]
     stem = [nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.GroupNorm(min(32, width), width), nn.ReLU()]
     return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * width, 10)).to(DEVICE)
 
@@ -108,11 +109,13 @@ def _transformer(torch: Any, width: int, depth: int) -> Any:
     return Stack().to(DEVICE)
 
 
-def _private(torch: Any, model: Any, micro: int, draw: int) -> Any:
+def _private(torch: Any, model: Any, micro: int, draw: int, slots: int | None = 0) -> Any:
+    """Ours, with as many places as examples unless told."""
     from psidp.bridges.torch import PrivateStep
 
     loss = torch.nn.functional.cross_entropy
-    return PrivateStep(model, loss, clip=CLIP, noise_multiplier=NOISE, expected_batch=draw, micro_batch=micro)
+    some = {"clip": CLIP, "noise_multiplier": NOISE, "expected_batch": draw}
+    return PrivateStep(model, loss, micro_batch=micro, slots=slots, **some)
 
 
 def _float_step(torch: Any, model: Any, micro: int, draw: int) -> Callable[[Any, Any], None]:
@@ -166,6 +169,23 @@ def step(seed: int) -> Report:
     return report
 
 
+def draws(seed: int) -> Report:
+    """What empty places cost: a draw of the expected size with the places that a step has unless told."""
+    import torch
+
+    torch.manual_seed(seed)
+    report = Report("Private step with empty places beside floats without: one draw of the expected size")
+    model, examples, micro, _ = next(iter(settings(torch).values()))
+    for draw in (1024, 4096):
+        inputs, targets = examples(draw)
+        private = _private(torch, model, micro, draw, slots=None)
+        contenders = {"floats": _float_step(torch, model, micro, draw), "private": private}
+        times = _in_turns(torch, contenders, inputs, targets, rounds=2)
+        note = f"{times['floats']:.0f} ms against {times['private']:.0f} ms, {private.slots} places"
+        report.add(f"draw of {draw}: private over floats", times["private"] / times["floats"], "x", TIME, note)
+    return report
+
+
 def _peak(torch: Any, call: Any, model: Any, inputs: Any, targets: Any) -> int:
     """Bytes allocated at most during a second call, the model included and its gradients not."""
     for _ in range(2):
@@ -177,10 +197,12 @@ def _peak(torch: Any, call: Any, model: Any, inputs: Any, targets: Any) -> int:
     return int(torch.cuda.max_memory_allocated())
 
 
-def _in_turns(torch: Any, contenders: dict[str, Any], inputs: Any, targets: Any) -> dict[str, float]:
+def _in_turns(
+    torch: Any, contenders: dict[str, Any], inputs: Any, targets: Any, rounds: int = ROUNDS
+) -> dict[str, float]:
     """Median milliseconds by device events."""
     times: dict[str, list[float]] = {kind: [] for kind in contenders}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for kind, call in contenders.items():
             times[kind].append(_clocked(torch, lambda call=call: call(inputs, targets)))
     return {kind: median(some) for kind, some in times.items()}
@@ -273,8 +295,10 @@ def places(seed: int) -> Report:
     for name, (model, examples, micro, draw) in settings(torch).items():
         for size in (micro, micro // 2 - 1):
             private = _private(torch, model, size, draw)
-            again = [torch.equal(a, b) for a, b in zip(*(private.gradients(*made) for made in [examples(size)] * 2))]
-            seen = dependence(private, *examples(size))
+            made = examples(size)
+            twice = zip(private.gradients(*made), private.gradients(*made), strict=True)
+            again = [torch.equal(a, b) for a, b in twice]
+            seen = dependence(private, *made)
             note = f"by place {seen.by_place}; at most {seen.farthest:.2g} of the norm; again the same: {all(again)}"
             what = f"{name}, micro-batch {size}, of {seen.compared}"
             report.add(what, seen.by_company, "by company", at_most=0, note=note)
@@ -286,7 +310,7 @@ def main() -> None:
     """The parts named on the command line, all when none is; one that fails does not lose the others."""
     from rich.console import Console
 
-    known = {"same": same, "places": places, "step": step, "parts": parts}
+    known = {"same": same, "places": places, "step": step, "draws": draws, "parts": parts}
     console = Console(highlight=False, width=150)
     for name in sys.argv[1:] or known:
         began = time.perf_counter()

@@ -102,7 +102,7 @@ class ClippedTotals:
         return _halved(partial)
 
     def _factors(self, squares: torch.Tensor, live: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """What to multiply each row by, zero where it is undefined or not live; and how many live ones are undefined."""
+        """What to multiply each row by, zero where it is undefined or not live; and the number of undefined ones."""
         defined = torch.isfinite(squares)
         norm = torch.sqrt((squares + sum(self._sizes) * FLUSHED) * SLACK) * SLACK
         factor = torch.clamp(self.bound / norm, max=ldexp(1.0, -self.unit))

@@ -1,6 +1,5 @@
-"""A draw of examples, spread at random over places in micro-batches of one shape; empty places hold zeros."""
+"""The examples of a draw as micro-batches of one shape, in given places; empty places hold zeros."""
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["Examples", "count", "mapped", "micro_batches", "places"]
+__all__ = ["Examples", "count", "mapped", "micro_batches"]
 
 Examples = Any
 """A tensor, or a dict, tuple or list of them (and so on); an example is an index of every tensor's first dimension."""
@@ -44,29 +43,23 @@ def count(inputs: Examples, targets: Examples) -> int:
     return lengths[0]
 
 
-def places(total: int, slots: int, size: int) -> NDArray[np.int64]:
-    """Which example is in each place, -1 for none: `total` examples in a random order, among at least `slots` places.
-
-    A multiple of `size` places. The order is that of 128 bits of the operating system for each.
-    """
-    used = max(total, slots)
-    keys = np.frombuffer(os.urandom(16 * used), np.uint64).reshape(2, used)
-    order = np.full(-(-used // size) * size, -1)
-    order[:used] = np.lexsort(keys)
-    order[order >= total] = -1
-    return order
-
-
 def micro_batches(
     inputs: Examples, targets: Examples, who: NDArray[np.int64], size: int, device: torch.device
 ) -> Iterator[tuple[Examples, Examples, torch.Tensor]]:
-    """Micro-batches of `size` places on the device, each in memory of its own; and which places hold an example."""
-    for start in range(0, who.size, size):
-        here = who[start : start + size]
-        place, example = torch.from_numpy(np.flatnonzero(here >= 0)), torch.from_numpy(here[here >= 0])
+    """Micro-batches of `size` places on the device, each in memory of its own; and which places hold an example.
 
-        def cut(tensor: torch.Tensor, place: torch.Tensor = place, example: torch.Tensor = example) -> torch.Tensor:
-            chosen = tensor.index_select(0, example.to(tensor.device)).to(device)
-            return chosen.new_zeros((size, *tensor.shape[1:])).index_copy_(0, place.to(device), chosen)
+    Nothing waits for the device, if the examples are there already.
+    """
+    padded = torch.from_numpy(np.append(who, np.full(-who.size % size, -1)))
+    indices = {torch.device("cpu"): padded, device: padded.to(device)}
+    for start in range(0, len(padded), size):
 
-        yield mapped(cut, inputs), mapped(cut, targets), torch.from_numpy(here >= 0).to(device)
+        def cut(tensor: torch.Tensor, start: int = start) -> torch.Tensor:
+            if not tensor.shape[0]:
+                return tensor.new_zeros((size, *tensor.shape[1:]), device=device)
+            index = indices[tensor.device if tensor.device in indices else device][start : start + size]
+            chosen = tensor.to(index.device).index_select(0, index.clamp(min=0)).to(device)
+            empty = (indices[device][start : start + size] < 0).view(-1, *[1] * (chosen.ndim - 1))
+            return chosen.masked_fill_(empty, 0)
+
+        yield mapped(cut, inputs), mapped(cut, targets), indices[device][start : start + size] >= 0

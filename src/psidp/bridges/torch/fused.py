@@ -9,6 +9,9 @@ import triton.language as tl
 
 __all__ = ["add_units", "write_squares"]
 
+BLOCKS = (1024, 128)
+"""Entries to a program, for long rows and for short ones."""
+
 
 def write_squares(g: torch.Tensor, partial: torch.Tensor, column: int, lanes: int, chunk: int) -> None:
     """Sums of squares of each chunk of each row of g, as doubles, into the columns of `partial` from `column` on."""
@@ -20,10 +23,10 @@ def write_squares(g: torch.Tensor, partial: torch.Tensor, column: int, lanes: in
     )  # fmt: skip
 
 
-def add_units(totals: torch.Tensor, g: torch.Tensor, factor: torch.Tensor, block: int | None = None) -> None:
+def add_units(totals: torch.Tensor, g: torch.Tensor, factor: torch.Tensor) -> None:
     """Add to the totals each row of g times its factor, cut toward zero."""
     rows, n = g.shape
-    block = block or (1024 if n >= 2**19 else 128)
+    block = BLOCKS[0] if n >= 2**19 else BLOCKS[1]
     _add_units[(triton.cdiv(n, block),)](totals, g, factor, n, rows, BLOCK=block, num_warps=max(1, block // 256))
 
 

@@ -11,7 +11,8 @@ from torch import nn
 from torch.func import functional_call, grad, vmap
 
 from psidp.bridges.torch.clipping import ClippedTotals, bound_of
-from psidp.bridges.torch.examples import Examples, count, mapped, micro_batches, places
+from psidp.bridges.torch.examples import Examples, count, mapped, micro_batches
+from psidp.bridges.torch.places import enough, order, overflow
 from psidp.bridges.torch.trainable import bytes_of_one, trainable
 from psidp.symbols import finite, symbol, whole
 
@@ -21,9 +22,6 @@ MEMORY = 2**30
 """Bytes that per-example gradients may take, unless told."""
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
-
-MARGIN = 1.0 + 2.0**-16
-"""More noise than asked for by this factor: room for the rounding of one example that has changed its place."""
 
 
 class PrivateStep:
@@ -35,9 +33,9 @@ class PrivateStep:
     Guarantees:
         What one example adds is an integer vector of norm at most C = clip, over all parameters together, whatever its
         gradient holds; NaN and infinity make it zero. So a step is a Gaussian mechanism of psi = 1/noise_multiplier,
-        before sampling, if the gradients of the others do not move with it. Kernels of torch do give a gradient other
-        last bits in another place of a micro-batch; so places are random, and at most one example changes its own, or
-        none with `slots` or micro_batch=1. What is divided by is a public number, never the size of the draw.
+        before sampling, except for an event of probability `kappa`. Kernels of torch give a gradient other last bits in
+        another place of its micro-batch; so places are drawn at random among a public number, and nobody's place
+        depends on who else was drawn. What is divided by is a public number too, never the size of the draw.
         docs/design/step.md says what is proved, what is measured and what is assumed.
 
     Args:
@@ -49,8 +47,10 @@ class PrivateStep:
         micro_batch: examples at a time; every micro-batch is filled up to this size with zeros.
         memory: or the bytes that per-example gradients may take, from which micro_batch follows; activations come on
             top. Unless told, 2^30, or one example, or an eighth of the expected draw.
-        slots: a public number of places. Draws up to this size are spread over all of them, so that neither the time
-            of a step nor the place of an example depends on the others; empty places cost as much as full ones.
+        slots: places, all of which are computed; empty ones cost as much as full ones. Unless told, so many that a
+            Poisson draw exceeds them once in 2^40 steps: about expected_batch + 8 sqrt(expected_batch). With 0, only as
+            many as were drawn: then one other example changes its place with a neighbour, and can move the sum by up
+            to twice the clip more.
 
     Examples:
         >>> model, loss = nn.Linear(3, 1), nn.functional.mse_loss
@@ -70,7 +70,7 @@ class PrivateStep:
         expected_batch: float,
         micro_batch: int | None = None,
         memory: int | None = None,
-        slots: int = 0,
+        slots: int | None = None,
     ) -> None:
         self.parameters = trainable(model)
         self.clip = finite("clip", clip)
@@ -87,9 +87,9 @@ class PrivateStep:
                 "expected_batch (the expected size of a draw, a public number) must be in (0, inf), "
                 f"got expected_batch={expected_batch}."
             )
-        self._sigma = _product_up(self.noise_multiplier * MARGIN, ldexp(self.clip, -unit))
+        self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -unit))
         self.micro_batch = self._size(micro_batch, memory)
-        self.slots = whole("slots", slots) if slots != 0 else 0
+        self.slots = self._slots(slots)
         self._model, self._loss = model, loss
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
 
@@ -98,6 +98,13 @@ class PrivateStep:
             f"PrivateStep(clip={self.clip}, noise_multiplier={self.noise_multiplier}, "
             f"expected_batch={self.expected_batch}, micro_batch={self.micro_batch}, slots={self.slots})"
         )
+
+    @property
+    def kappa(self) -> float:
+        """Chance at most that an example more or less makes another change its place, in a step with Poisson draws."""
+        if self.micro_batch == 1:
+            return 0.0
+        return overflow(self.expected_batch, self.slots) if self.slots else 1.0
 
     @property
     def undefined(self) -> int:
@@ -109,7 +116,7 @@ class PrivateStep:
 
         A tensor goes to the model as model(inputs), a tuple or list as model(*inputs), a dict as model(**inputs).
         """
-        who = places(count(inputs, targets), self.slots, self.micro_batch)
+        who = order(count(inputs, targets), self.slots)
         trainable(self._model)
         totals = ClippedTotals(list(self.parameters.values()), self.clip)
         undefined = self._undefined.to(self._device, copy=True)
@@ -166,6 +173,12 @@ class PrivateStep:
                 f"got memory={memory}."
             )
         return max(1, min((memory or MEMORY) // one, max(16, ceil(self.expected_batch / 8))))
+
+    def _slots(self, slots: int | None) -> int:
+        """Places at least; where all examples have the only place, none need be empty."""
+        if slots is None:
+            return 0 if self.micro_batch == 1 else enough(self.expected_batch, self.micro_batch)
+        return whole("slots", slots) if slots != 0 else 0
 
     @property
     def _device(self) -> torch.device:
