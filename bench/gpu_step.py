@@ -50,7 +50,12 @@ def settings(torch: Any) -> dict[str, tuple[Any, Any, int, int]]:
 
     width, depth = (64, 2) if SMALL else (768, 14)
     return {
-        "ResNet-18 with GroupNorm, 3x32x32": (_resnet(torch, 8 if SMALL else 64), images, 4 if SMALL else 64, 256),
+        "ResNet-18 with GroupNorm, 3x32x32": (
+            _resnet(torch, 8 if SMALL else 64),
+            images,
+            4 if SMALL else 256,
+            8 if SMALL else 1024,
+        ),
         f"{depth} transformer blocks, 128 tokens": (_transformer(torch, width, depth), sentences, 16, 64),
     }
 
@@ -176,7 +181,7 @@ def draws(seed: int) -> Report:
     torch.manual_seed(seed)
     report = Report("Private step with empty places beside floats without: one draw of the expected size")
     model, examples, micro, _ = next(iter(settings(torch).values()))
-    for draw in (1024, 4096):
+    for draw in (16,) if SMALL else (1024, 4096):
         inputs, targets = examples(draw)
         private = _private(torch, model, micro, draw, slots=None)
         contenders = {"floats": _float_step(torch, model, micro, draw), "private": private}

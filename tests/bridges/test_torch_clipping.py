@@ -14,6 +14,15 @@ CLIPS = [1.0, 0.1, 3.7, 2.0**-100, 1.9999999999999998 * 2.0**100, 1e-12, 1e12]
 TYPES = [torch.float32, torch.bfloat16, torch.float64]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Small tensors, for which threads only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def totals(gradients, clip, live=None):
     """What the rows of these gradients add up to, as Python's integers, and how many were undefined."""
     running = ClippedTotals([g[0] for g in gradients], clip)
@@ -179,7 +188,7 @@ def test_kernels_and_plain_version_agree_in_every_integer(dtype, monkeypatch):
     plain = totals(gradients, 0.7, live)
     asked = []
     monkeypatch.setattr(clipping, "_kernels", lambda g: asked.append(g) or fused)
-    monkeypatch.setattr(fused, "BLOCKS", (2048, 1024))
+    monkeypatch.setattr(fused, "BLOCK", 2048)  # fewer programs, since each takes the interpreter its time
     assert totals(gradients, 0.7, live) == plain
     assert len(asked) == 2 * len(shapes)
     assert plain[1] == 1

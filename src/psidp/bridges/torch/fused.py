@@ -9,8 +9,8 @@ import triton.language as tl
 
 __all__ = ["add_units", "write_squares"]
 
-BLOCKS = (1024, 128)
-"""Entries to a program, for long rows and for short ones."""
+BLOCK = 128
+"""Entries of the sum to a program: so few that short rows keep the device busy too."""
 
 
 def write_squares(g: torch.Tensor, partial: torch.Tensor, column: int, lanes: int, chunk: int) -> None:
@@ -26,8 +26,7 @@ def write_squares(g: torch.Tensor, partial: torch.Tensor, column: int, lanes: in
 def add_units(totals: torch.Tensor, g: torch.Tensor, factor: torch.Tensor) -> None:
     """Add to the totals each row of g times its factor, cut toward zero."""
     rows, n = g.shape
-    block = BLOCKS[0] if n >= 2**19 else BLOCKS[1]
-    _add_units[(triton.cdiv(n, block),)](totals, g, factor, n, rows, BLOCK=block, num_warps=max(1, block // 256))
+    _add_units[(triton.cdiv(n, BLOCK),)](totals, g, factor, n, rows, BLOCK=BLOCK, num_warps=1)
 
 
 @triton.jit

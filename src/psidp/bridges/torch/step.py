@@ -73,6 +73,8 @@ class PrivateStep:
         slots: int | None = None,
     ) -> None:
         self.parameters = trainable(model)
+        if not callable(loss):
+            raise TypeError(f"loss must be callable as loss(output, target), got {type(loss).__name__}.")
         self.clip = finite("clip", clip)
         unit = bound_of(self.clip)[1]
         self.noise_multiplier = symbol("noise_multiplier").number(noise_multiplier)

@@ -51,6 +51,8 @@ def _refuse_modules(model: nn.Module) -> None:
             )
         if isinstance(module, _NormBase) and module.track_running_stats:
             raise ValueError(f"{what} keeps statistics of the data without noise. Use track_running_stats=False.")
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None:
+            raise ValueError(f"{what} shrinks the rows that the data asks for, without noise. Use max_norm=None.")
         if isinstance(module, BY_CHANCE) and module.training and getattr(module, "p", 1.0) > 0:
             raise ValueError(
                 f"{what} draws random numbers by an example's place in the batch, and one example less moves the "
