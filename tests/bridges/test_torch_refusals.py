@@ -38,6 +38,7 @@ def on_two_devices():
         (nn.Embedding(5, 3, max_norm=1.0), ValueError, "shrinks the rows .* Use max_norm=None"),
         (nn.ReLU(), ValueError, "no parameter that requires grad"),
         (nn.Linear(3, 3).requires_grad_(False), ValueError, "nothing to train"),
+        (nn.ParameterList([torch.zeros(0)]), ValueError, r"between 1 and 2\^40 trainable numbers, got 0"),
         (nn.LazyLinear(3), ValueError, "weight has no shape yet. Run the model once"),
         (nn.Linear(3, 3).half(), TypeError, "weight must be a dense tensor .* got torch.float16"),
         (nn.Linear(3, 3, dtype=torch.complex64), TypeError, "got torch.complex64"),

@@ -73,7 +73,9 @@ class ClippedTotals:
         """
         flat: list[torch.Tensor] = []
         while gradients:  # one copy at a time, where a copy is needed
-            flat.append(gradients.pop(0).flatten(1).contiguous())
+            g = gradients.pop(0)
+            flat.append(g.reshape(g.shape[0], -1).contiguous())
+            del g
         factor, undefined = self._factors(self._squares(flat), live)
         start = 0
         for rows, size in zip(flat, self._sizes, strict=True):

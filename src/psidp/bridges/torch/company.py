@@ -49,7 +49,7 @@ def dependence(step: PrivateStep, inputs: Examples, targets: Examples) -> Depend
     for place, kept, watched in _arrangements(step.micro_batch, norm.device):
         there = step.gradients(_arranged(inputs, place, kept), _arranged(targets, place, kept))
         pairs = [(a[place], b) for a, b in zip(here, there, strict=True)]
-        different = sum((_bits(a) != _bits(b)).flatten(1).sum(1) for a, b in pairs) > 0
+        different = sum((_bits(a) != _bits(b)).sum(1) for a, b in pairs) > 0
         gap = sum(_squares(a.double() - b.double()) for a, b in pairs).sqrt() / norm[place]
         compared += int(watched.sum())
         there_too = place == torch.arange(step.micro_batch, device=place.device)
@@ -85,9 +85,11 @@ def _arranged(examples: Examples, place: torch.Tensor, kept: torch.Tensor) -> Ex
 
 def _squares(g: torch.Tensor) -> torch.Tensor:
     """Sum of squares for each row."""
-    return torch.linalg.vector_norm(g.flatten(1), dim=1, dtype=torch.float64) ** 2
+    return torch.linalg.vector_norm(g.reshape(g.shape[0], -1), dim=1, dtype=torch.float64) ** 2
 
 
 def _bits(g: torch.Tensor) -> torch.Tensor:
-    """The bits as integers, so that NaN equals itself and the two zeros differ."""
-    return g.contiguous().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[g.element_size()])
+    """A row of bits for each example, as integers, so that NaN equals itself and the two zeros differ."""
+    return (
+        g.reshape(g.shape[0], -1).contiguous().view({2: torch.int16, 4: torch.int32, 8: torch.int64}[g.element_size()])
+    )

@@ -30,8 +30,9 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     if len(devices) > 1:
         raise ValueError(f"model must be on one device, got {', '.join(devices)}. Move it with model.to(device).")
     _refuse_overlap(found)
-    if not sum(p.numel() for p in found.values()) <= MOST:
-        raise ValueError("model must have at most 2^40 trainable parameters.")
+    size = sum(p.numel() for p in found.values())
+    if not 1 <= size <= MOST:
+        raise ValueError(f"model must have between 1 and 2^40 trainable numbers, got {size}.")
     return found
 
 
