@@ -76,10 +76,16 @@ class Totals:
 
     def _cells(self, rows: Any, flat: Sequence[Coordinate]) -> Any:
         """A unit's integers in each group it touches."""
-        sums = {f"c{i}": rows.count() if _counts_all(c) else self._sum(rows[f"c{i}"]) for i, c in enumerate(flat)}
+        sums = {f"c{i}": self._over_rows(rows, f"c{i}", c) for i, c in enumerate(flat)}
         names = [UNIT, *self.groups]
         cells = rows.group_by(names).aggregate(**sums)
         return cells.select(*names, **{f"c{i}": c.of_unit(cells[f"c{i}"]) for i, c in enumerate(flat)})
+
+    def _over_rows(self, rows: Any, name: str, coordinate: Coordinate) -> Any:
+        """The sum over a unit's rows in a group, before it is clamped: exact, or beyond every bound."""
+        if _counts_all(coordinate):
+            return rows.count()
+        return rows[name].cast("float64").sum() if coordinate.saturates else self._sum(rows[name])
 
     def _squares(self, cells: Any) -> dict[str, Any]:
         """The squared norm of a cell under each aggregate."""
