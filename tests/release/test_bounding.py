@@ -130,13 +130,13 @@ def test_doubles_add_rows_of_one_sign_exactly_or_beyond_every_bound(duck, sign):
 
 def test_every_group_a_unit_touches_is_kept(duck):
     """A leading library keeps one group too few: here a unit in k groups is found in all k."""
-    rows = [{"u": 1, "g": "a", "h": h, "v": 10.0, "n": 1} for h in range(8)]
+    rows = [{"u": 1, "g": "a", "h": h, "v": 10.0, "n": 1} for h in range(9)]
     grid = lattice(ask.count(), 3.0)
-    assert read_groups(duck, rows, grid) == {h: grid.truncated(1.0) for h in range(8)}  # norm sqrt 8 < 3: untouched
+    assert read_groups(duck, rows, grid) == {h: grid.truncated(1.0) for h in range(9)}  # norm 3, the bound: untouched
     grid = lattice(ask.count(), 1.0)
     shares = read_groups(duck, rows, grid)
-    assert len(shares) == 8
-    assert all(abs(x / grid.bound - 8**-0.5) < 1e-6 for x in shares.values())
+    assert len(shares) == 9
+    assert all(abs(x / grid.bound - 9**-0.5) < 1e-6 for x in shares.values())
 
 
 def read_groups(duck, rows, grid):
