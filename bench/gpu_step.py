@@ -181,11 +181,11 @@ def draws(seed: int) -> Report:
     torch.manual_seed(seed)
     report = Report("Private step with empty places beside floats without: one draw of the expected size")
     model, examples, micro, _ = next(iter(settings(torch).values()))
-    for draw in (16,) if SMALL else (1024, 4096):
+    for draw in (16,) if SMALL else (1024, 2048, 4096):
         inputs, targets = examples(draw)
         private = _private(torch, model, micro, draw, slots=None)
         contenders = {"floats": _float_step(torch, model, micro, draw), "private": private}
-        times = _in_turns(torch, contenders, inputs, targets, rounds=2)
+        times = _in_turns(torch, contenders, inputs, targets, rounds=5)
         note = f"{times['floats']:.0f} ms against {times['private']:.0f} ms, {private.slots} places"
         report.add(f"draw of {draw}: private over floats", times["private"] / times["floats"], "x", TIME, note)
     return report
