@@ -172,6 +172,29 @@ class Ledger:
             request=request_digest(request, guarantee, event, partition) if key else "",
         )
 
+    def used(self, spend: Entry, steps: int) -> Entry:
+        """The entry that says how many steps of a DP-SGD run were taken, all of which `spend` paid for; no refund.
+
+        Refused, with the ledger as it was: an entry that is not this ledger's spend on a run, more steps than it paid.
+        """
+
+        def noted(chain: Chain) -> Entry:
+            paid = chain.spend(spend.id)
+            run = paid.details()
+            if not (paid.hash == spend.hash and run["kind"] == "dpsgd"):
+                raise ValueError(f"entry {spend.id} of this ledger must be the spend on a DP-SGD run that is spoken of.")
+            if isinstance(steps, bool) or not (isinstance(steps, int) and 0 <= steps <= run["steps"]):
+                raise ValueError(
+                    f"steps must be a whole number of at most {run['steps']}, which entry {paid.id} paid for, got {steps}."
+                )
+            return chain.append(paid.budget, "answered", {"kind": "used", "steps": steps}, refers=paid.id)
+
+        return self._write(noted)
+
+    def spent(self, entry: int) -> Entry:
+        """The spend that has this number."""
+        return self._read(lambda chain: chain.spend(entry))
+
     def answered(self, budget: str, key: str) -> bool:
         """Whether an answer is stored under an idempotency key, so that asking again costs nothing."""
         return self._read(lambda chain: any(entry.state == "answered" for entry in chain.under_key(budget, key)))
