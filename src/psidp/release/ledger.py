@@ -182,10 +182,13 @@ class Ledger:
             paid = chain.spend(spend.id)
             run = paid.details()
             if not (paid.hash == spend.hash and run["kind"] == "dpsgd"):
-                raise ValueError(f"entry {spend.id} of this ledger must be the spend on a DP-SGD run that is spoken of.")
+                raise ValueError(
+                    f"entry {spend.id} of this ledger must be the spend on a DP-SGD run that is spoken of."
+                )
             if isinstance(steps, bool) or not (isinstance(steps, int) and 0 <= steps <= run["steps"]):
                 raise ValueError(
-                    f"steps must be a whole number of at most {run['steps']}, which entry {paid.id} paid for, got {steps}."
+                    f"steps must be a whole number of at most {run['steps']}, which entry {paid.id} paid for, "
+                    f"got steps={steps}."
                 )
             return chain.append(paid.budget, "answered", {"kind": "used", "steps": steps}, refers=paid.id)
 
