@@ -1,4 +1,7 @@
-"""PyTorch: exact noise on tensors. This package alone knows torch and triton; it computes on their devices."""
+"""PyTorch: exact noise on tensors, and the private step. This package alone knows torch and triton.
+
+It computes on their devices.
+"""
 
 from importlib.util import find_spec
 
@@ -8,5 +11,6 @@ if find_spec("torch") is None:
     raise MissingExtraError("torch", "torch")
 
 from psidp.bridges.torch.noise import add_noise_, release
+from psidp.bridges.torch.step import PrivateStep
 
-__all__ = ["add_noise_", "release"]
+__all__ = ["PrivateStep", "add_noise_", "release"]

@@ -1,0 +1,182 @@
+"""The private step: per-example gradients in, a noisy mean out, with the sensitivity that it claims."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from math import ceil, inf, ldexp, nextafter
+from typing import Any
+
+import torch
+from torch import nn
+from torch.func import functional_call, grad, vmap
+
+from psidp.bridges.torch.clipping import ClippedTotals, bound_of
+from psidp.bridges.torch.examples import Examples, count, mapped, micro_batches
+from psidp.bridges.torch.trainable import bytes_of_one, trainable
+from psidp.symbols import finite, symbol, whole
+
+__all__ = ["PrivateStep"]
+
+MEMORY = 2**30
+"""Bytes that per-example gradients may take, unless told."""
+
+MULTIPLIERS = (2.0**-100, 2.0**100)
+
+
+class PrivateStep:
+    r"""One step of DP-SGD: writes into `p.grad` a noisy mean of clipped per-example gradients.
+
+    .. math:: \texttt{grad} = \frac{2^u}{n} \Bigl(\sum_i k_i + \frac{\sigma}{2^u} N\Bigr), \qquad
+        \lVert k_i \rVert_2 \le \lfloor C 2^{-u} \rfloor, \quad \sigma \ge \texttt{noise\_multiplier} \cdot C
+
+    Guarantees:
+        With or without one example, the sum moves by at most C = clip over all parameters together, as integers; so a
+        step is a Gaussian mechanism of psi = 1/noise_multiplier, before sampling. What is divided by is a public
+        number, never the size of the draw. Proved and measured in docs/design/step.md; what is assumed too: an
+        example's gradient does not depend on the others in its micro-batch. With micro_batch=1 there are none.
+
+    Args:
+        model: without BatchNorm and dropout; its trainable parameters float32, bfloat16 or float64 on one device.
+        loss: loss(output, target) -> one number, for a batch of one: it is called for each example alone.
+        clip: largest L2 norm of one example's gradient, C, in [2^-100, 2^101).
+        noise_multiplier: sigma over clip, in [2^-100, 2^100].
+        expected_batch: what the sum is divided by, the expected size of a draw: sampling rate times size of the data.
+        micro_batch: examples at a time; every micro-batch is filled up to this size with zeros.
+        memory: or the bytes that per-example gradients may take, from which micro_batch follows; activations come on
+            top. Unless told, 2^30, or one example, or an eighth of the expected draw.
+
+    Examples:
+        >>> model, loss = nn.Linear(3, 1), nn.functional.mse_loss
+        >>> step = PrivateStep(model, loss, clip=1.0, noise_multiplier=1.1, expected_batch=8)
+        >>> step(torch.ones(5, 3), torch.zeros(5, 1))
+        >>> model.weight.grad.shape
+        torch.Size([1, 3])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[..., torch.Tensor],
+        *,
+        clip: float,
+        noise_multiplier: float,
+        expected_batch: float,
+        micro_batch: int | None = None,
+        memory: int | None = None,
+    ) -> None:
+        self.parameters = trainable(model)
+        self.clip = finite("clip", clip)
+        unit = bound_of(self.clip)[1]
+        self.noise_multiplier = symbol("noise_multiplier").number(noise_multiplier)
+        if not MULTIPLIERS[0] <= self.noise_multiplier <= MULTIPLIERS[1]:
+            raise ValueError(
+                "noise_multiplier (noise over sensitivity in DP-SGD) must be in [2^-100, 2^100], "
+                f"got noise_multiplier={noise_multiplier}."
+            )
+        self.expected_batch = finite("expected_batch", expected_batch)
+        if not self.expected_batch > 0:
+            raise ValueError(
+                "expected_batch (the expected size of a draw, a public number) must be in (0, inf), "
+                f"got expected_batch={expected_batch}."
+            )
+        self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -unit))
+        self.micro_batch = self._size(micro_batch, memory)
+        self._model, self._loss = model, loss
+        self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivateStep(clip={self.clip}, noise_multiplier={self.noise_multiplier}, "
+            f"expected_batch={self.expected_batch}, micro_batch={self.micro_batch})"
+        )
+
+    @property
+    def undefined(self) -> int:
+        """How many examples so far had a gradient with NaN or infinity, which adds zero. Private: never show it."""
+        return int(self._undefined)
+
+    def __call__(self, inputs: Examples, targets: Examples) -> None:
+        """Write `p.grad` of each trainable parameter. A draw may be empty: noise alone.
+
+        A tensor goes to the model as model(inputs), a tuple or list as model(*inputs), a dict as model(**inputs).
+        """
+        count(inputs, targets)
+        trainable(self._model)
+        totals = ClippedTotals(list(self.parameters.values()), self.clip)
+        undefined = torch.zeros_like(self._undefined)
+        for some_inputs, some_targets, live in micro_batches(inputs, targets, self.micro_batch):
+            undefined += totals.add(self.gradients(some_inputs, some_targets), live).sum()
+        self._write(totals.noisy(self._sigma), ldexp(1.0, totals.unit) / self.expected_batch)
+        self._undefined += undefined
+
+    def gradients(self, inputs: Examples, targets: Examples) -> list[torch.Tensor]:
+        """Per-example gradients of one micro-batch, unclipped and private: a tensor for each parameter."""
+        values = {name: p.detach() for name, p in self.parameters.items()}
+        with _steady():
+            try:
+                found = vmap(grad(self._loss_of_one), in_dims=(None, 0, 0))(values, inputs, targets)
+            except RuntimeError as error:
+                if "randomness" not in str(error):
+                    raise
+                raise ValueError(
+                    "model and loss must not draw random numbers, such as dropout does: they would go by an example's "
+                    "place in the batch, and one example less moves the others. Take them out."
+                ) from error
+        return [found[name] for name in self.parameters]
+
+    def _loss_of_one(self, values: dict[str, torch.Tensor], inputs: Examples, targets: Examples) -> torch.Tensor:
+        """The loss of one example, as a batch of one."""
+        inputs = mapped(lambda tensor: tensor.unsqueeze(0), inputs)
+        targets = mapped(lambda tensor: tensor.unsqueeze(0), targets)
+        given: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+        named = inputs if isinstance(inputs, dict) else {}
+        value = self._loss(functional_call(self._model, values, () if named else given, named), targets)
+        if not (isinstance(value, torch.Tensor) and value.numel() == 1):
+            shape = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
+            raise ValueError(f"loss must give one number for a batch of one, got {shape}. Take its mean or sum.")
+        return value.reshape(())
+
+    def _write(self, noisy: torch.Tensor, scale: float) -> None:
+        """The noisy totals times a public number as the parameters' gradients."""
+        start = 0
+        for p in self.parameters.values():
+            part = noisy[start : start + p.numel()].mul_(scale)
+            p.grad = part.to(p.dtype, copy=True).view(p.shape)
+            start += p.numel()
+
+    def _size(self, micro_batch: int | None, memory: int | None) -> int:
+        """Examples at a time."""
+        if micro_batch is not None and memory is not None:
+            raise ValueError("give micro_batch (examples at a time) or memory (bytes for their gradients), not both.")
+        if micro_batch is not None:
+            return whole("micro_batch", micro_batch)
+        one = bytes_of_one(self.parameters)
+        if memory is not None and not whole("memory", memory) >= one:
+            raise ValueError(
+                f"memory (bytes for per-example gradients) must be at least {one}, what one example takes, "
+                f"got memory={memory}."
+            )
+        return max(1, min((memory or MEMORY) // one, max(16, ceil(self.expected_batch / 8))))
+
+    @property
+    def _device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(iter(self.parameters.values())).device
+
+
+def _product_up(a: float, b: float) -> float:
+    """a b, never rounded down."""
+    product = a * b
+    return product if Fraction(product) >= Fraction(a) * Fraction(b) else nextafter(product, inf)
+
+
+@contextmanager
+def _steady() -> Iterator[None]:
+    """cuDNN chooses its algorithms by shape alone, deterministic ones, and not by the clock."""
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.deterministic
+    cudnn.benchmark, cudnn.deterministic = False, True
+    try:
+        yield
+    finally:
+        cudnn.benchmark, cudnn.deterministic = before

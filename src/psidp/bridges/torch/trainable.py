@@ -1,0 +1,84 @@
+"""The trainable parameters of a model, or a refusal: what makes one example's gradient depend on others is named."""
+
+from itertools import pairwise
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+from torch.nn.parameter import is_lazy
+
+from psidp.bridges.torch.clipping import MOST
+
+__all__ = ["bytes_of_one", "trainable"]
+
+TYPES = (torch.float32, torch.bfloat16, torch.float64)
+DEVICES = ("cpu", "cuda")
+BY_CHANCE = (nn.modules.dropout._DropoutNd, nn.RReLU)
+
+
+def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters that require grad, by name; a shared one once. Looks at no value."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}.")
+    _refuse_modules(model)
+    found = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if not found:
+        raise ValueError("model has no parameter that requires grad, so there is nothing to train.")
+    for name, parameter in found.items():
+        _refuse_parameter(name, parameter)
+    devices = sorted({str(p.device) for p in model.parameters()})
+    if len(devices) > 1:
+        raise ValueError(f"model must be on one device, got {', '.join(devices)}. Move it with model.to(device).")
+    _refuse_overlap(found)
+    if not sum(p.numel() for p in found.values()) <= MOST:
+        raise ValueError("model must have at most 2^40 trainable parameters.")
+    return found
+
+
+def bytes_of_one(parameters: dict[str, nn.Parameter]) -> int:
+    """The bytes that the gradient of one example takes."""
+    return sum(p.numel() * p.element_size() for p in parameters.values())
+
+
+def _refuse_modules(model: nn.Module) -> None:
+    """Refuse what mixes the examples of a batch, and what draws random numbers."""
+    for name, module in model.named_modules():
+        what = f"{name or 'model'} ({type(module).__name__})"
+        if isinstance(module, _BatchNorm):
+            raise ValueError(
+                f"{what} mixes the examples of a batch, so that no example has a gradient of its own. "
+                "Use GroupNorm or LayerNorm."
+            )
+        if isinstance(module, _NormBase) and module.track_running_stats:
+            raise ValueError(f"{what} keeps statistics of the data without noise. Use track_running_stats=False.")
+        if isinstance(module, BY_CHANCE) and module.training and getattr(module, "p", 1.0) > 0:
+            raise ValueError(
+                f"{what} draws random numbers by an example's place in the batch, and one example less moves the "
+                "others. Set p=0 or take it out."
+            )
+
+
+def _refuse_parameter(name: str, parameter: nn.Parameter) -> None:
+    """Refuse parameters without a dense value of a type whose gradients are worth summing."""
+    if is_lazy(parameter):
+        raise ValueError(f"{name} has no shape yet. Run the model once on an example of public shape.")
+    if parameter.dtype not in TYPES or parameter.layout != torch.strided or parameter.device.type not in DEVICES:
+        raise TypeError(
+            f"{name} must be a dense tensor of float32, bfloat16 or float64 on the CPU or a GPU, "
+            f"got {parameter.dtype}, {parameter.layout} on {parameter.device}. Freeze it, or move the model."
+        )
+
+
+def _refuse_overlap(parameters: dict[str, nn.Parameter]) -> None:
+    """Refuse parameters that are different views of the same memory: torch.func gives each a gradient of its own."""
+    spans = []
+    for name, p in parameters.items():
+        last = sum((size - 1) * stride for size, stride in zip(p.shape, p.stride(), strict=True))
+        if p.numel():
+            spans.append((p.data_ptr(), p.data_ptr() + (last + 1) * p.element_size(), name))
+    for (_, end, one), (start, _, other) in pairwise(sorted(spans)):
+        if not start >= end:
+            raise ValueError(
+                f"{one} and {other} share memory without being the same parameter. "
+                "Assign one Parameter to both places, or keep them apart."
+            )
