@@ -172,7 +172,7 @@ class PrivateTrainer:
     def _train(self, tally: Tally, last: int, watch: Any, validate: Any) -> None:
         """Steps until `last` of them were started; a checkpoint every so often and at the end."""
         self._update.clear()
-        epsilon, psi = self._cost()
+        epsilon, psi = (0.0, 0.0) if watch is None else self._cost()
         score: float | None = None
         while tally.started < last:
             tally.begin()
@@ -183,10 +183,10 @@ class PrivateTrainer:
             if self._started % self._every == 0 or self._started == last:
                 self._save()
             ended = self._started % self._epoch == 0 or self._started == last
-            if ended:
-                epsilon, psi = self._cost()
-                score = None if validate is None else self._validated(validate)
+            if ended and validate is not None:
+                score = self._validated(validate)
             if watch is not None:
+                epsilon, psi = self._cost() if ended else (epsilon, psi)
                 watch(self._progress(ended, epsilon, psi, score))
 
     def _cost(self) -> tuple[float, float]:
