@@ -9,7 +9,7 @@ from types import ModuleType
 
 import torch
 
-from psidp.bridges.torch.noise import add_noise_
+from psidp.bridges.torch.noise import add_noise_, refuse_old_triton
 
 __all__ = ["CHUNK", "EXPONENTS", "LANES", "MOST", "ClippedTotals", "bound_of"]
 
@@ -66,14 +66,16 @@ class ClippedTotals:
         self._units = torch.zeros(sum(self._sizes), dtype=torch.int64, device=device)
         self._columns = sum(-(-size // CHUNK) for size in self._sizes)
 
-    def add(self, gradients: list[torch.Tensor], live: int) -> torch.Tensor:
-        """Add the first `live` rows; a boolean for each of them: whether its gradient is undefined.
+    def add(self, gradients: list[torch.Tensor], live: torch.Tensor) -> torch.Tensor:
+        """Add the rows that are live; how many of these are undefined, as a tensor.
 
         A tensor for each parameter, a row for each example. Of the list nothing is left.
         """
         flat: list[torch.Tensor] = []
         while gradients:  # one copy at a time, where a copy is needed
-            flat.append(gradients.pop(0).flatten(1).contiguous())
+            g = gradients.pop(0)
+            flat.append(g.reshape(g.shape[0], -1).contiguous())
+            del g
         factor, undefined = self._factors(self._squares(flat), live)
         start = 0
         for rows, size in zip(flat, self._sizes, strict=True):
@@ -101,14 +103,12 @@ class ClippedTotals:
             column += chunks
         return _halved(partial)
 
-    def _factors(self, squares: torch.Tensor, live: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """What each row is multiplied by, in units; zero where it is undefined or not live. And which are undefined."""
-        undefined = ~torch.isfinite(squares)
+    def _factors(self, squares: torch.Tensor, live: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """What to multiply each row by, zero where it is undefined or not live; and the number of undefined ones."""
+        defined = torch.isfinite(squares)
         norm = torch.sqrt((squares + sum(self._sizes) * FLUSHED) * SLACK) * SLACK
         factor = torch.clamp(self.bound / norm, max=ldexp(1.0, -self.unit))
-        factor = torch.where(undefined, 0.0, factor)
-        factor[live:] = 0.0
-        return factor, undefined[:live]
+        return torch.where(defined & live, factor, 0.0), (live & ~defined).sum()
 
 
 def _squares_of_chunks(g: torch.Tensor, partial: torch.Tensor, column: int) -> None:
@@ -116,7 +116,7 @@ def _squares_of_chunks(g: torch.Tensor, partial: torch.Tensor, column: int) -> N
     kernels = _kernels(g)
     chunks = -(-g.shape[1] // CHUNK)
     if kernels is not None:
-        kernels.write_squares(g, partial, column)
+        kernels.write_squares(g, partial, column, LANES, CHUNK)
         return
     for k in range(chunks):
         part = g[:, k * CHUNK : (k + 1) * CHUNK].to(torch.float64)
@@ -148,8 +148,13 @@ def _add_units(totals: torch.Tensor, g: torch.Tensor, factor: torch.Tensor) -> N
 
 
 def _kernels(g: torch.Tensor) -> ModuleType | None:
-    """The module with the kernels, for rows on an NVIDIA GPU."""
-    return None
+    """The module with the kernels, for floats on an NVIDIA GPU; doubles, whose squares round, do without."""
+    if g.device.type != "cuda" or torch.version.cuda is None or g.dtype == torch.float64:
+        return None
+    refuse_old_triton()
+    from psidp.bridges.torch import fused
+
+    return fused
 
 
 def _parts(n: int, length: int) -> Iterator[slice]:

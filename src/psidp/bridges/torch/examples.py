@@ -1,9 +1,11 @@
-"""A draw of examples as micro-batches of one shape: the last one is filled up with zeros, so that all are alike."""
+"""The examples of a draw as micro-batches of one shape, in given places; empty places hold zeros."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 __all__ = ["Examples", "count", "mapped", "micro_batches"]
 
@@ -18,7 +20,7 @@ def mapped(f: Callable[[torch.Tensor], Any], examples: Examples) -> Any:
     if isinstance(examples, dict):
         return {key: mapped(f, value) for key, value in examples.items()}
     if isinstance(examples, tuple | list):
-        return type(examples)([mapped(f, value) for value in examples])
+        return [mapped(f, value) for value in examples]
     raise TypeError(
         f"inputs and targets must be tensors, or dicts, tuples or lists of them, got {type(examples).__name__}."
     )
@@ -31,24 +33,33 @@ def count(inputs: Examples, targets: Examples) -> int:
     def measured(tensor: torch.Tensor) -> None:
         if tensor.ndim == 0:
             raise ValueError(
-                "inputs and targets must have a first dimension that counts examples, got a single number."
+                "inputs and targets must have a first dimension that counts examples, got a tensor without dimensions."
             )
         lengths.append(tensor.shape[0])
 
     mapped(measured, [inputs, targets])
     if len(set(lengths)) != 1:
-        raise ValueError(f"inputs and targets must have as many examples each, got {lengths}.")
+        raise ValueError("inputs and targets must be tensors with one and the same number of examples.")
     return lengths[0]
 
 
-def micro_batches(inputs: Examples, targets: Examples, size: int) -> Iterator[tuple[Examples, Examples, int]]:
-    """Micro-batches of exactly `size`, and how many examples of each are real."""
-    total = count(inputs, targets)
-    for start in range(0, total, size):
+def micro_batches(
+    inputs: Examples, targets: Examples, who: NDArray[np.int64], size: int, device: torch.device
+) -> Iterator[tuple[Examples, Examples, torch.Tensor]]:
+    """Micro-batches of `size` places on the device, each in memory of its own; and which places hold an example.
+
+    Nothing waits for the device, if the examples are there already.
+    """
+    padded = torch.from_numpy(np.append(who, np.full(-who.size % size, -1)))
+    indices = {torch.device("cpu"): padded, device: padded.to(device)}
+    for start in range(0, len(padded), size):
 
         def cut(tensor: torch.Tensor, start: int = start) -> torch.Tensor:
-            part = tensor[start : start + size]
-            missing = size - part.shape[0]
-            return torch.cat([part, part.new_zeros((missing, *part.shape[1:]))]) if missing else part
+            if not tensor.shape[0]:
+                return tensor.new_zeros((size, *tensor.shape[1:]), device=device)
+            index = indices[tensor.device if tensor.device in indices else device][start : start + size]
+            chosen = tensor.to(index.device).index_select(0, index.clamp(min=0)).to(device)
+            empty = (indices[device][start : start + size] < 0).view(-1, *[1] * (chosen.ndim - 1))
+            return chosen.masked_fill_(empty, 0)
 
-        yield mapped(cut, inputs), mapped(cut, targets), min(size, total - start)
+        yield mapped(cut, inputs), mapped(cut, targets), indices[device][start : start + size] >= 0

@@ -12,6 +12,7 @@ from torch.func import functional_call, grad, vmap
 
 from psidp.bridges.torch.clipping import ClippedTotals, bound_of
 from psidp.bridges.torch.examples import Examples, count, mapped, micro_batches
+from psidp.bridges.torch.places import enough, order, overflow
 from psidp.bridges.torch.trainable import bytes_of_one, trainable
 from psidp.symbols import finite, symbol, whole
 
@@ -30,10 +31,12 @@ class PrivateStep:
         \lVert k_i \rVert_2 \le \lfloor C 2^{-u} \rfloor, \quad \sigma \ge \texttt{noise\_multiplier} \cdot C
 
     Guarantees:
-        With or without one example, the sum moves by at most C = clip over all parameters together, as integers; so a
-        step is a Gaussian mechanism of psi = 1/noise_multiplier, before sampling. What is divided by is a public
-        number, never the size of the draw. Proved and measured in docs/design/step.md; what is assumed too: an
-        example's gradient does not depend on the others in its micro-batch. With micro_batch=1 there are none.
+        What one example adds is an integer vector of norm at most C = clip, over all parameters together, whatever its
+        gradient holds; NaN and infinity make it zero. So a step is a Gaussian mechanism of psi = 1/noise_multiplier,
+        before sampling, except for an event of probability `kappa`. Kernels of torch give a gradient other last bits in
+        another place of its micro-batch; so places are drawn at random among a public number, and nobody's place
+        depends on who else was drawn. What is divided by is a public number too, never the size of the draw.
+        docs/design/step.md says what is proved, what is measured and what is assumed.
 
     Args:
         model: without BatchNorm and dropout; its trainable parameters float32, bfloat16 or float64 on one device.
@@ -44,6 +47,10 @@ class PrivateStep:
         micro_batch: examples at a time; every micro-batch is filled up to this size with zeros.
         memory: or the bytes that per-example gradients may take, from which micro_batch follows; activations come on
             top. Unless told, 2^30, or one example, or an eighth of the expected draw.
+        slots: places, all of which are computed; empty ones cost as much as full ones. Unless told, so many that a
+            Poisson draw exceeds them once in 2^40 steps: about expected_batch + 8 sqrt(expected_batch). With 0, only as
+            many as were drawn: then one other example changes its place with a neighbour, and can move the sum by up
+            to twice the clip more.
 
     Examples:
         >>> model, loss = nn.Linear(3, 1), nn.functional.mse_loss
@@ -63,8 +70,11 @@ class PrivateStep:
         expected_batch: float,
         micro_batch: int | None = None,
         memory: int | None = None,
+        slots: int | None = None,
     ) -> None:
         self.parameters = trainable(model)
+        if not callable(loss):
+            raise TypeError(f"loss must be callable as loss(output, target), got {type(loss).__name__}.")
         self.clip = finite("clip", clip)
         unit = bound_of(self.clip)[1]
         self.noise_multiplier = symbol("noise_multiplier").number(noise_multiplier)
@@ -81,14 +91,22 @@ class PrivateStep:
             )
         self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -unit))
         self.micro_batch = self._size(micro_batch, memory)
+        self.slots = self._slots(slots)
         self._model, self._loss = model, loss
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
 
     def __repr__(self) -> str:
         return (
             f"PrivateStep(clip={self.clip}, noise_multiplier={self.noise_multiplier}, "
-            f"expected_batch={self.expected_batch}, micro_batch={self.micro_batch})"
+            f"expected_batch={self.expected_batch}, micro_batch={self.micro_batch}, slots={self.slots})"
         )
+
+    @property
+    def kappa(self) -> float:
+        """Chance at most that an example more or less makes another change its place, in a step with Poisson draws."""
+        if self.micro_batch == 1:
+            return 0.0
+        return overflow(self.expected_batch, self.slots) if self.slots else 1.0
 
     @property
     def undefined(self) -> int:
@@ -100,14 +118,14 @@ class PrivateStep:
 
         A tensor goes to the model as model(inputs), a tuple or list as model(*inputs), a dict as model(**inputs).
         """
-        count(inputs, targets)
+        who = order(count(inputs, targets), self.slots)
         trainable(self._model)
         totals = ClippedTotals(list(self.parameters.values()), self.clip)
-        undefined = torch.zeros_like(self._undefined)
-        for some_inputs, some_targets, live in micro_batches(inputs, targets, self.micro_batch):
-            undefined += totals.add(self.gradients(some_inputs, some_targets), live).sum()
+        undefined = self._undefined.to(self._device, copy=True)
+        for some, wanted, live in micro_batches(inputs, targets, who, self.micro_batch, self._device):
+            undefined += totals.add(self.gradients(some, wanted), live)
         self._write(totals.noisy(self._sigma), ldexp(1.0, totals.unit) / self.expected_batch)
-        self._undefined += undefined
+        self._undefined = undefined
 
     def gradients(self, inputs: Examples, targets: Examples) -> list[torch.Tensor]:
         """Per-example gradients of one micro-batch, unclipped and private: a tensor for each parameter."""
@@ -128,7 +146,7 @@ class PrivateStep:
         """The loss of one example, as a batch of one."""
         inputs = mapped(lambda tensor: tensor.unsqueeze(0), inputs)
         targets = mapped(lambda tensor: tensor.unsqueeze(0), targets)
-        given: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,)
+        given: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, list) else (inputs,)
         named = inputs if isinstance(inputs, dict) else {}
         value = self._loss(functional_call(self._model, values, () if named else given, named), targets)
         if not (isinstance(value, torch.Tensor) and value.numel() == 1):
@@ -157,6 +175,12 @@ class PrivateStep:
                 f"got memory={memory}."
             )
         return max(1, min((memory or MEMORY) // one, max(16, ceil(self.expected_batch / 8))))
+
+    def _slots(self, slots: int | None) -> int:
+        """Places at least; where all examples have the only place, none need be empty."""
+        if slots is None:
+            return 0 if self.micro_batch == 1 else enough(self.expected_batch, self.micro_batch)
+        return whole("slots", slots) if slots != 0 else 0
 
     @property
     def _device(self) -> torch.device:

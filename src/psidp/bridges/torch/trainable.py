@@ -30,8 +30,9 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     if len(devices) > 1:
         raise ValueError(f"model must be on one device, got {', '.join(devices)}. Move it with model.to(device).")
     _refuse_overlap(found)
-    if not sum(p.numel() for p in found.values()) <= MOST:
-        raise ValueError("model must have at most 2^40 trainable parameters.")
+    size = sum(p.numel() for p in found.values())
+    if not 1 <= size <= MOST:
+        raise ValueError(f"model must have between 1 and 2^40 trainable numbers, got {size}.")
     return found
 
 
@@ -51,6 +52,8 @@ def _refuse_modules(model: nn.Module) -> None:
             )
         if isinstance(module, _NormBase) and module.track_running_stats:
             raise ValueError(f"{what} keeps statistics of the data without noise. Use track_running_stats=False.")
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None:
+            raise ValueError(f"{what} shrinks the rows that the data asks for, without noise. Use max_norm=None.")
         if isinstance(module, BY_CHANCE) and module.training and getattr(module, "p", 1.0) > 0:
             raise ValueError(
                 f"{what} draws random numbers by an example's place in the batch, and one example less moves the "

@@ -1,0 +1,330 @@
+"""The private step on a GPU: time and memory beside the same step in floats with torch's own noise, on real models.
+
+Also a script of its own: python bench/gpu_step.py [same] [places] [step] [draws] [parts], wherever a CUDA device is.
+"""
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "src")]
+
+from bench.timing import Report
+
+CLIP, NOISE, DEVICE = 1.0, 1.1, "cuda"
+ROUNDS = 7
+TIME, MEMORY = 1.25, 1.5
+SMALL = False
+
+
+def run(full: bool, seed: int) -> list[Report]:
+    """All parts, or one line where there is no GPU."""
+    try:
+        import torch
+
+        there = torch.cuda.is_available()
+    except ImportError:
+        there = False
+    if not there:
+        report = Report("The private step on a GPU")
+        report.say("not measured", "no CUDA device here")
+        return [report]
+    return [part(seed) for part in (same, places, step, draws)]
+
+
+def settings(torch: Any) -> dict[str, tuple[Any, Any, int, int]]:
+    """Model, a function that makes n examples, micro-batch and draw, by name."""
+
+    def images(n: int) -> tuple[Any, Any]:
+        return torch.randn(n, 3, 32, 32, device=DEVICE), torch.randint(0, 10, (n,), device=DEVICE)
+
+    def sentences(n: int) -> tuple[Any, Any]:
+        length = 8 if SMALL else 128
+        return tuple(torch.randint(0, 1024, (n, length), device=DEVICE) for _ in range(2))
+
+    width, depth = (64, 2) if SMALL else (768, 14)
+    return {
+        "ResNet-18 with GroupNorm, 3x32x32": (
+            _resnet(torch, 8 if SMALL else 64),
+            images,
+            4 if SMALL else 256,
+            8 if SMALL else 1024,
+        ),
+        f"{depth} transformer blocks, 128 tokens": (_transformer(torch, width, depth), sentences, 16, 64),
+    }
+
+
+def _resnet(torch: Any, width: int) -> Any:
+    """ResNet-18 for small images, GroupNorm in place of BatchNorm."""
+    nn = torch.nn
+
+    class Block(nn.Module):  # type: ignore[misc]
+        def __init__(self, before: int, after: int, stride: int) -> None:
+            super().__init__()
+            self.one = nn.Conv2d(before, after, 3, stride, 1, bias=False)
+            self.two = nn.Conv2d(after, after, 3, 1, 1, bias=False)
+            self.norms = nn.ModuleList([nn.GroupNorm(min(32, after), after) for _ in range(2)])
+            self.skip = nn.Identity() if before == after else nn.Conv2d(before, after, 1, stride, bias=False)
+
+        def forward(self, x: Any) -> Any:
+            inner = torch.relu(self.norms[0](self.one(x)))
+            return torch.relu(self.norms[1](self.two(inner)) + self.skip(x))
+
+    widths = [width, width, width, 2 * width, 2 * width, 4 * width, 4 * width, 8 * width, 8 * width]
+    blocks = [Block(a, b, 1 if a == b else 2) for a, b in pairwise(widths)]
+    stem = [nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.GroupNorm(min(32, width), width), nn.ReLU()]
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * width, 10)).to(DEVICE)
+
+
+def _transformer(torch: Any, width: int, depth: int) -> Any:
+    """Causal transformer blocks between an embedding and a head for 1,024 words."""
+    nn = torch.nn
+
+    class Block(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(2)])
+            self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.inner = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x: Any) -> Any:
+            length = x.shape[1]
+            q, k, v = (y.unflatten(-1, (-1, 64)).transpose(1, 2) for y in self.mixed(self.norms[0](x)).chunk(3, -1))
+            later = torch.ones(length, length, dtype=torch.bool, device=x.device).triu(1)
+            seen = (q @ k.transpose(-1, -2) / 8.0).masked_fill(later, float("-inf")).softmax(-1)
+            x = x + self.out((seen @ v).transpose(1, 2).flatten(2))
+            return x + self.inner(self.norms[1](x))
+
+    class Stack(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(1024, width)
+            self.blocks = nn.Sequential(*[Block() for _ in range(depth)])
+            self.head = nn.Linear(width, 1024)
+
+        def forward(self, x: Any) -> Any:
+            return self.head(self.blocks(self.words(x))).transpose(1, 2)
+
+    return Stack().to(DEVICE)
+
+
+def _private(torch: Any, model: Any, micro: int, draw: int, slots: int | None = 0) -> Any:
+    """Ours, with as many places as examples unless told."""
+    from psidp.bridges.torch import PrivateStep
+
+    loss = torch.nn.functional.cross_entropy
+    some = {"clip": CLIP, "noise_multiplier": NOISE, "expected_batch": draw}
+    return PrivateStep(model, loss, micro_batch=micro, slots=slots, **some)
+
+
+def _float_step(torch: Any, model: Any, micro: int, draw: int) -> Callable[[Any, Any], None]:
+    """The same with torch.func, a sum in floats and torch.randn."""
+    parameters = dict(model.named_parameters())
+    cross_entropy = torch.nn.functional.cross_entropy
+
+    def loss(values: Any, x: Any, y: Any) -> Any:
+        return cross_entropy(torch.func.functional_call(model, values, (x[None],)), y[None])
+
+    gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
+
+    def call(inputs: Any, targets: Any) -> None:
+        values = {name: p.detach() for name, p in parameters.items()}
+        sums = {name: torch.zeros_like(p) for name, p in values.items()}
+        for start in range(0, inputs.shape[0], micro):
+            found = gradients(values, inputs[start : start + micro], targets[start : start + micro])
+            norms = torch.stack([g.flatten(1).norm(dim=1) for g in found.values()]).norm(dim=0)
+            factor = (CLIP / (norms + 1e-6)).clamp(max=1.0)
+            for name, g in found.items():
+                sums[name] += torch.tensordot(factor, g, dims=1)
+            del found, g
+        for name, p in parameters.items():
+            p.grad = (sums[name] + NOISE * CLIP * torch.randn_like(p)) / draw
+
+    return call
+
+
+def step(seed: int) -> Report:
+    """Whole steps, in turns: medians by device events, and peaks of allocated memory."""
+    import torch
+
+    torch.manual_seed(seed)
+    report = Report(f"Private step beside the same in floats with torch.randn ({torch.cuda.get_device_name()})")
+    for name, (model, examples, micro, draw) in settings(torch).items():
+        inputs, targets = examples(draw)
+        contenders = {
+            "floats": _float_step(torch, model, micro, draw),
+            "private": _private(torch, model, micro, draw),
+        }
+        size = sum(p.numel() for p in model.parameters())
+        report.say(name, f"{size / 1e6:.1f} M parameters, draw of {draw} in micro-batches of {micro}")
+        peaks = {kind: _peak(torch, call, model, inputs, targets) for kind, call in contenders.items()}
+        times = _in_turns(torch, contenders, inputs, targets)
+        for kind in contenders:
+            report.add(f"  {kind}: time", times[kind], "ms", note=f"peak {peaks[kind] / 2**30:.3f} GiB")
+        report.add("  private over floats: time", times["private"] / times["floats"], "x", at_most=TIME)
+        report.add("  private over floats: peak memory", peaks["private"] / peaks["floats"], "x", at_most=MEMORY)
+        del model, contenders, inputs, targets
+        torch.cuda.empty_cache()
+    return report
+
+
+def draws(seed: int) -> Report:
+    """What empty places cost: a draw of the expected size with the places that a step has unless told."""
+    import torch
+
+    torch.manual_seed(seed)
+    report = Report("Private step with empty places beside floats without: one draw of the expected size")
+    model, examples, micro, _ = next(iter(settings(torch).values()))
+    for draw in (16,) if SMALL else (1024, 4096):
+        inputs, targets = examples(draw)
+        private = _private(torch, model, micro, draw, slots=None)
+        contenders = {"floats": _float_step(torch, model, micro, draw), "private": private}
+        times = _in_turns(torch, contenders, inputs, targets, rounds=2)
+        note = f"{times['floats']:.0f} ms against {times['private']:.0f} ms, {private.slots} places"
+        report.add(f"draw of {draw}: private over floats", times["private"] / times["floats"], "x", TIME, note)
+    return report
+
+
+def _peak(torch: Any, call: Any, model: Any, inputs: Any, targets: Any) -> int:
+    """Bytes allocated at most during a second call, the model included and its gradients not."""
+    for _ in range(2):
+        model.zero_grad()
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        call(inputs, targets)
+        torch.cuda.synchronize()
+    return int(torch.cuda.max_memory_allocated())
+
+
+def _in_turns(
+    torch: Any, contenders: dict[str, Any], inputs: Any, targets: Any, rounds: int = ROUNDS
+) -> dict[str, float]:
+    """Median milliseconds by device events."""
+    times: dict[str, list[float]] = {kind: [] for kind in contenders}
+    for _ in range(rounds):
+        for kind, call in contenders.items():
+            times[kind].append(_clocked(torch, lambda call=call: call(inputs, targets)))
+    return {kind: median(some) for kind, some in times.items()}
+
+
+def _clocked(torch: Any, call: Callable[[], Any]) -> float:
+    """Milliseconds by device events."""
+    torch.cuda.synchronize()
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    begin.record()
+    call()
+    end.record()
+    torch.cuda.synchronize()
+    return float(begin.elapsed_time(end))
+
+
+def parts(seed: int) -> Report:
+    """Where the time of one micro-batch goes."""
+    import torch
+
+    from psidp.bridges.torch.clipping import ClippedTotals
+
+    torch.manual_seed(seed)
+    report = Report("Parts of the private step, one micro-batch")
+    for name, (model, examples, micro, draw) in settings(torch).items():
+        private, (inputs, targets) = _private(torch, model, micro, draw), examples(micro)
+        totals = ClippedTotals(list(private.parameters.values()), CLIP)
+        live = torch.ones(micro, dtype=torch.bool, device=DEVICE)
+        gradients = private.gradients(inputs, targets)
+        laid = sum(not g.flatten(1).is_contiguous() for g in gradients)
+        report.say(name, f"{laid} of {len(gradients)} gradients need a copy")
+        flat = [g.flatten(1).contiguous() for g in gradients]
+        factor = torch.ones(micro, dtype=torch.float64, device=DEVICE)
+
+        def units(flat: Any = flat, totals: Any = totals, factor: Any = factor) -> None:
+            from psidp.bridges.torch.clipping import _add_units
+
+            for g in flat:
+                _add_units(totals._units[: g.shape[1]], g, factor)
+
+        def loose(call: Any = private.gradients, inputs: Any = inputs, targets: Any = targets) -> None:
+            call(inputs, targets)
+
+        for what, call in {
+            "gradients": loose,
+            "copies, norms, scaling and sums": lambda t=totals, g=gradients, live=live: t.add(list(g), live),
+            "norms alone": lambda t=totals, flat=flat: t._squares(flat),
+            "scaling and sums alone": units,
+            "noise, once a step": lambda p=private: ClippedTotals(list(p.parameters.values()), CLIP).noisy(1e9),
+        }.items():
+            _clocked(torch, call)
+            report.add(f"  {what}", median(_clocked(torch, call) for _ in range(ROUNDS)), "ms")
+        del model, private, totals, gradients, flat
+        torch.cuda.empty_cache()
+    return report
+
+
+def same(seed: int) -> Report:
+    """Integers of the kernels against those of the plain version on the CPU, strange gradients included."""
+    import torch
+
+    from psidp.bridges.torch.clipping import ClippedTotals
+
+    torch.manual_seed(seed)
+    report = Report("Clipped sums of kernels and of the plain version on the CPU: integers that differ")
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        for scale in (1.0, 1e-39, 1e30):
+            gradients = [torch.randn(9, n).to(dtype) * scale for n in (2_000_003, 70_000, 64, 1)]
+            gradients[2][3, 5], gradients[1][4, 7] = float("nan"), float("inf")
+            gradients[0][5] *= 1e-6
+            live = torch.arange(9) != 6
+            clip = min(max(scale, 2.0**-100), 2.0**100)
+            here, there = (ClippedTotals([g[0].to(d) for g in gradients], clip) for d in ("cpu", DEVICE))
+            here.add(list(gradients), live)
+            there.add([g.to(DEVICE) for g in gradients], live.to(DEVICE))
+            gap = (here._units - there._units.cpu()).abs()
+            note = f"largest gap {int(gap.max())}, largest total {int(here._units.abs().max())}"
+            report.add(f"{dtype}, entries about {scale:g}", int((gap > 0).sum()), "differ", at_most=0, note=note)
+    return report
+
+
+def places(seed: int) -> Report:
+    """Whether gradients depend on an example's place in the micro-batch, or on its company."""
+    import torch
+
+    from psidp.bridges.torch.company import dependence
+
+    torch.manual_seed(seed)
+    report = Report("Gradients with another bit in other company, or in another place of the micro-batch")
+    for name, (model, examples, micro, draw) in settings(torch).items():
+        for size in (micro, micro // 2 - 1):
+            private = _private(torch, model, size, draw)
+            made = examples(size)
+            twice = zip(private.gradients(*made), private.gradients(*made), strict=True)
+            again = [torch.equal(a, b) for a, b in twice]
+            seen = dependence(private, *made)
+            note = f"by place {seen.by_place}; at most {seen.farthest:.2g} of the norm; again the same: {all(again)}"
+            what = f"{name}, micro-batch {size}, of {seen.compared}"
+            report.add(what, seen.by_company, "by company", at_most=0, note=note)
+            torch.cuda.empty_cache()
+    return report
+
+
+def main() -> None:
+    """The parts named on the command line, all when none is; one that fails does not lose the others."""
+    from rich.console import Console
+
+    known = {"same": same, "places": places, "step": step, "draws": draws, "parts": parts}
+    console = Console(highlight=False, width=150)
+    for name in sys.argv[1:] or known:
+        began = time.perf_counter()
+        try:
+            known[name](seed=1).show(console)
+        except Exception:
+            console.print(traceback.format_exc()[-3000:])
+        console.print(f"{name}: {time.perf_counter() - began:.0f} s\n")
+
+
+if __name__ == "__main__":
+    main()
