@@ -28,8 +28,7 @@ def trainer(folder, **more):
         torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),
         nn.functional.cross_entropy,
         (features, (features.sum(dim=1) > 0).long()),
-        checkpoint=folder / "run.pt",
-        **(asked | more),
+        **(asked | {"checkpoint": folder / "run.pt"} | more),
     )
 
 

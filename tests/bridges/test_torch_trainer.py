@@ -13,6 +13,7 @@ from torch import nn
 
 import psidp
 from psidp.bridges.torch import PrivateTrainer
+from psidp.bridges.torch.places import overflow
 from psidp.bridges.torch.plan import planned
 from psidp.bridges.torch.training import Progress
 from psidp.maths.binomial import binomial_tail
@@ -100,12 +101,28 @@ def test_what_cannot_be_planned_is_refused_with_a_sentence(asked, said):
         made(**asked)
 
 
+def test_draws_that_exceed_their_places_are_part_of_the_promise():
+    trainer = made(delta=1e-6, kappa=1e-9)
+    assert 0 < trainer.failure <= 1e-9 * 2.0**-20
+    assert trainer.failure == 20 * overflow(40.0, trainer._step.slots) * (1.0 + 2.0**-40)
+    alone = made(micro_batch=1)
+    assert alone.failure == 0.0
+    assert alone.training.psi == psidp.account(alone.run).guarantee(1e-10).psi
+    with pytest.raises(ValueError, match=r"expected_batch .* must be at least about 40"):
+        made(expected_batch=20.0)
+    for public in (39.5, 60.0):
+        made(expected_batch=public)
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=r"expected_batch .* must be in \(0, inf\)"):
+            made(expected_batch=wrong)
+
+
 # Model, optimizer and data
 
 
 @pytest.mark.parametrize(("data", "said"), [
     ((torch.zeros(0, 4), torch.zeros(0).long()), "at least one record"),
-    ((torch.zeros(3, 4), torch.zeros(4).long()), "as many examples each"),
+    ((torch.zeros(3, 4), torch.zeros(4).long()), "the same number of examples"),
     ((torch.zeros(3, 4),), r"pairs \(input, target\), got tuple of 1"),
     ([], "at least one record"),
     ([torch.zeros(4)], r"pairs \(input, target\)"),
@@ -248,7 +265,7 @@ def test_the_whole_run_is_in_the_ledger_before_its_first_gradient_and_what_it_us
     spent, *used = list(ledger.entries())[1:]
     assert spent.details() == {
         "kind": "dpsgd", "noise_multiplier": 1.0, "sampling_rate": 0.2, "steps": 10, "sampling": "poisson",
-        "kappa": 1e-10,
+        "kappa": 1e-10, "failure": trainer.failure,
     }  # fmt: skip
     assert [(e.refers, e.details()["steps"]) for e in used] == [(2, 5), (2, 10)]
     assert spent.psi == last.psi == first.psi
@@ -310,7 +327,7 @@ def test_progress_tells_certified_numbers_and_nothing_of_the_data():
     assert dirty[3]._step.undefined > 0 == clean[3]._step.undefined
     seen = clean[0]
     assert [p.ended for p in seen] == [p.started in (5, 10, 12) for p in seen]
-    curve = psidp.account(psidp.DPSGD(1.0, 0.2, 10))
+    curve = psidp.account([psidp.DPSGD(1.0, 0.2, 10), psidp.Guarantee(0.0, clean[3].failure)])
     assert (seen[9].epsilon, seen[9].psi) == (curve.epsilon(1e-5).upper, curve.guarantee(1e-10).psi)
     assert seen[10].epsilon == seen[9].epsilon < seen[11].epsilon == clean[3].training.epsilon
     assert {f.name for f in fields(Progress)} == {
@@ -349,7 +366,8 @@ def test_the_card_says_the_whole_planned_run_also_when_it_stopped_early(ledger):
     training = trainer.fit(epochs=1)
     card = psidp.card(training, title="a model", date="2026-01-31")
     assert psidp.Card.from_json(card.to_json()) == card
-    assert card.guarantee == training.guarantee == psidp.account(trainer.run).guarantee(1e-10)
+    assert card.guarantee == training.guarantee
+    assert 0 <= training.psi / psidp.account(trainer.run).guarantee(1e-10).psi - 1 < 1e-6
     mechanism = card.mechanism
     assert (mechanism.name, mechanism.sensitivity, mechanism.steps, mechanism.sampling) == (
         "DP-SGD",

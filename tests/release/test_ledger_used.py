@@ -3,6 +3,7 @@
 import pytest
 
 from psidp import DPSGD, Guarantee, Ledger
+from psidp.release.event import priced_run
 
 RUN = DPSGD(noise_multiplier=2.0, sampling_rate=0.01, steps=500)
 
@@ -58,3 +59,16 @@ def test_a_spend_is_found_by_its_number(survey, paid):
     assert survey.spent(paid.id) == paid
     with pytest.raises(ValueError, match="entry 99 of this ledger must be a spend, got none"):
         survey.spent(99)
+
+
+def test_a_run_that_may_fail_by_itself_pays_for_that_too(survey):
+    with survey.spend("survey", RUN, kappa=1e-10, failure=4e-11, purpose="a model") as spend:
+        pass
+    plain = priced_run(RUN, 1e-10)[0]
+    assert spend.entry.psi > plain.psi
+    assert (spend.entry.kappa, spend.entry.details()["failure"]) == (1e-10, 4e-11)
+    survey.verify()
+    with pytest.raises(ValueError, match=r"kappa .* must exceed what the events already have"):
+        survey.spend("survey", RUN, kappa=1e-10, failure=2e-10, purpose="a model")
+    with pytest.raises(TypeError, match="kappa and failure must be given with a DP-SGD run"):
+        survey.spend("survey", Guarantee(0.1), failure=1e-10, purpose="a count")

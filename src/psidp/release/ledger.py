@@ -131,6 +131,7 @@ class Ledger:
         *,
         purpose: str,
         kappa: float = 0.0,
+        failure: float = 0.0,
         event: Mapping[str, Any] | None = None,
         partition: str = "",
         key: str = "",
@@ -143,6 +144,7 @@ class Ledger:
             guarantee: what the release costs; or a DP-SGD run, which is charged whole.
             purpose: why, in words.
             kappa: for a run, the probability of outright failure to account it at.
+            failure: for a run, the part of kappa that its implementation has of its own, such as PrivateStep.kappa.
             event: what is released, such as {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}; the guarantee has
                 to be its price, and verify recomputes it.
             partition: the part of the data that is read, in a budget opened in partitions.
@@ -156,9 +158,9 @@ class Ledger:
         if key:
             check_text("key", key)
         if isinstance(guarantee, DPSGD):
-            guarantee, event = priced_run(guarantee, kappa)
-        elif kappa:
-            raise TypeError("kappa must be given with a DP-SGD run; a guarantee has its own.")
+            guarantee, event = priced_run(guarantee, kappa, failure)
+        elif kappa or failure:
+            raise TypeError("kappa and failure must be given with a DP-SGD run; a guarantee has its own.")
         event = checked(event, guarantee)
         return Spend(
             store=self._begun(),

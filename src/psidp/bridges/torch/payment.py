@@ -29,9 +29,10 @@ class Payment:
             raise TypeError(f"ledger must be given with a budget, got budget={budget!r} alone.")
         return None
 
-    def pay(self, run: DPSGD, kappa: float) -> None:
+    def pay(self, run: DPSGD, kappa: float, failure: float) -> None:
         """Charge the whole run; refused, with the ledger as it was, where the budget does not cover it."""
-        with self._ledger.spend(self._budget, run, kappa=kappa, purpose=self._purpose) as spend:
+        paid = self._ledger.spend(self._budget, run, kappa=kappa, failure=failure, purpose=self._purpose)
+        with paid as spend:
             self._entry = spend.entry
 
     def take_up(self, receipt: dict[str, Any]) -> None:

@@ -1,14 +1,19 @@
 """The plan: how much noise for how many steps, fixed before anything of the data is seen."""
 
-from math import floor, inf, log10
+from math import ceil, floor, inf, log10, sqrt
 from typing import Any
 
-from psidp.accounting import DPSGD, account, calibrate
+from psidp.accounting import DPSGD, PrivacyCurve, account, calibrate
 from psidp.accounting.calibration import largest_steps
 from psidp.accounting.events import whole_steps
+from psidp.bridges.torch.places import overflow
+from psidp.guarantee import Guarantee
 from psidp.symbols import symbol
 
-__all__ = ["cost_of", "epoch_of", "planned"]
+__all__ = ["RESERVE", "cost_of", "curve_of", "epoch_of", "failure_of", "planned", "slots_for"]
+
+RESERVE = 2.0**-20
+"""Part of delta and of kappa that is kept for draws which exceed their places; see PrivateStep."""
 
 
 def planned(
@@ -37,7 +42,7 @@ def planned(
         raise ValueError(f"sampling_rate (chance of a record to be in a batch) must be in (0, 1], got {rate}.")
     _refuse_slack(delta, kappa)
     length = _length(rate, steps, epochs)
-    target = _target(epsilon, psi, delta, kappa)
+    target = _target(epsilon, psi, delta * (1.0 - RESERVE), kappa * (1.0 - RESERVE))
     if noise_multiplier is None:
         if length is None or target is None:
             raise TypeError(
@@ -59,10 +64,38 @@ def epoch_of(sampling_rate: float) -> int:
     return max(1, round(1.0 / sampling_rate))
 
 
-def cost_of(run: DPSGD, delta: float, kappa: float) -> tuple[float, float]:
+def curve_of(run: DPSGD, failure: float) -> PrivacyCurve:
+    """The certified curve of a run that fails outright with a small chance, once in all its steps."""
+    return account([run, Guarantee(0.0, failure, unit=run.unit)])
+
+
+def cost_of(curve: PrivacyCurve, delta: float, kappa: float) -> tuple[float, float]:
     """Certified epsilon at delta and psi at kappa, the upper ends."""
-    curve = account(run)
     return float(curve.epsilon(delta).upper), curve.guarantee(kappa).psi
+
+
+def slots_for(expected_batch: float, run: DPSGD, delta: float, kappa: float) -> int:
+    """Places for a draw of this mean, so many that the whole run exceeds them with the reserved chance at most.
+
+    The mean may be 2 % and one example larger: what is divided by is perhaps a round number.
+    """
+    chance, mean = RESERVE * min(delta, kappa) / run.steps, 1.02 * expected_batch + 1.0
+    slots = ceil(mean)
+    while not overflow(mean, slots) <= chance:
+        slots += max(1, int(sqrt(mean) / 4.0))
+    return slots
+
+
+def failure_of(records: int, slots: int, run: DPSGD, delta: float, kappa: float) -> float:
+    """Chance at most that some draw of the run exceeds its places; refused where that is more than was reserved."""
+    mean = run.sampling_rate * records
+    failure = run.steps * overflow(mean, slots) * (1.0 + 2.0**-40)
+    if not failure <= RESERVE * min(delta, kappa) * (1.0 + 2.0**-40):
+        raise ValueError(
+            f"expected_batch (a public number that sums are divided by) must be at least about {mean:.6g}, the "
+            f"sampling_rate times the number of records: places for {slots} examples a step are too few."
+        )
+    return failure
 
 
 def _refuse_slack(delta: float, kappa: float) -> None:
@@ -101,7 +134,7 @@ def _within(target: dict[str, Any], noise: float, rate: float, length: int | Non
         return length
     allowed = largest_steps(noise_multiplier=noise, sampling_rate=rate, **target)
     if not allowed >= 1:
-        asked = " and ".join(f"{name}={value}" for name, value in target.items())
+        asked = " and ".join(f"{name}={value:.5g}" for name, value in target.items())
         raise ValueError(
             f"not one step meets {asked} with noise_multiplier={noise} and sampling_rate={rate}. "
             "Give more noise, a lower rate or a larger target."
@@ -111,7 +144,7 @@ def _within(target: dict[str, Any], noise: float, rate: float, length: int | Non
 
 def _meets(run: DPSGD, *, epsilon: float = inf, delta: float = 0.5, psi: float = inf, kappa: float = 0.5) -> bool:
     """Whether a run stays within its target, certified."""
-    spent = cost_of(run, delta, kappa)
+    spent = cost_of(account(run), delta, kappa)
     return spent[0] <= epsilon and spent[1] <= psi
 
 

@@ -14,16 +14,19 @@ from torch.optim.lr_scheduler import LRScheduler
 from psidp.bridges.torch.journal import Tally, Terms
 from psidp.bridges.torch.keep import Keep
 from psidp.bridges.torch.payment import Payment
-from psidp.bridges.torch.plan import cost_of, epoch_of, planned
+from psidp.bridges.torch.plan import cost_of, curve_of, epoch_of, failure_of, planned, slots_for
 from psidp.bridges.torch.records import Records
 from psidp.bridges.torch.step import PrivateStep
 from psidp.bridges.torch.training import Progress, Training
 from psidp.bridges.torch.update import Update
 from psidp.noise.batch import poisson_batch
 from psidp.release.ledger import Ledger
-from psidp.symbols import whole
+from psidp.symbols import Symbol, whole
 
 __all__ = ["PrivateTrainer"]
+
+
+EXPECTED = Symbol("expected_batch", "", "a public number that sums are divided by", "(0,inf)", "any")
 
 
 class PrivateTrainer:
@@ -99,13 +102,17 @@ class PrivateTrainer:
         )  # fmt: skip
         self.delta, self.kappa = float(delta), float(kappa)
         self._update = Update(optimizer, schedule)
-        rate = self.run.sampling_rate
-        parameters = next(iter(model.parameters()), None) if isinstance(model, nn.Module) else None
-        self._records = Records(data, torch.device("cpu") if parameters is None else parameters.device)
+        first = next(iter(model.parameters()), None) if isinstance(model, nn.Module) else None
+        self._records = Records(data, torch.device("cpu") if first is None else first.device)
+        rate, records = self.run.sampling_rate, self._records.size
+        divisor = rate * records if expected_batch is None else EXPECTED.number(expected_batch)
+        self.failure, slots = 0.0, None
+        if micro_batch != 1:
+            slots = slots_for(divisor, self.run, self.delta, self.kappa)
+            self.failure = failure_of(records, slots, self.run, self.delta, self.kappa)
         self._step = PrivateStep(
-            model, loss, clip=clip, noise_multiplier=self.run.noise_multiplier,
-            expected_batch=rate * self._records.size if expected_batch is None else expected_batch,
-            micro_batch=micro_batch, memory=memory,
+            model, loss, clip=clip, noise_multiplier=self.run.noise_multiplier, expected_batch=divisor,
+            micro_batch=micro_batch, memory=memory, slots=slots,
         )  # fmt: skip
         self._update.check_holds(model, self._step.parameters)
         self.model = model
@@ -133,9 +140,8 @@ class PrivateTrainer:
     def training(self) -> Training:
         """What was promised and how far it went, now."""
         head = self._payment.head if self._payment is not None and self._keep.begun else None
-        return Training(
-            self.run, self._started, self._applied, self._step.clip, self.delta, self.kappa, ledger_head=head
-        )
+        far, told = (self._started, self._applied), (self.delta, self.kappa, self.failure)
+        return Training(self.run, *far, self._step.clip, *told, ledger_head=head)
 
     def fit(
         self,
@@ -193,7 +199,7 @@ class PrivateTrainer:
         """Certified epsilon and psi of the steps started so far."""
         if not self._started:
             return 0.0, 0.0
-        return cost_of(replace(self.run, steps=self._started), self.delta, self.kappa)
+        return cost_of(curve_of(replace(self.run, steps=self._started), self.failure), self.delta, self.kappa)
 
     def _progress(self, ended: bool, epsilon: float, psi: float, score: float | None) -> Progress:
         length = self._epoch
@@ -219,7 +225,7 @@ class PrivateTrainer:
         if self._keep.begun:
             return
         if self._payment is not None:
-            self._payment.pay(self.run, self.kappa)
+            self._payment.pay(self.run, self.kappa, self.failure)
         self._keep.begin(None if self._payment is None else self._payment.receipt)
 
     def _note(self, error: BaseException | None = None) -> None:

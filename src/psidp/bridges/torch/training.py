@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from psidp.accounting import DPSGD, PrivacyCurve, account
+from psidp.accounting import DPSGD, PrivacyCurve
+from psidp.bridges.torch.plan import curve_of
 from psidp.guarantee import Guarantee
 
 __all__ = ["Progress", "Training"]
@@ -46,6 +47,8 @@ class Training:
     clip: float
     delta: float
     kappa: float
+    failure: float
+    """Chance that some draw exceeded its places (see PrivateStep), which is part of kappa and of delta."""
     ledger_head: str | None = None
 
     @property
@@ -56,7 +59,7 @@ class Training:
     @cached_property
     def curve(self) -> PrivacyCurve:
         """The certified privacy curve of the planned run."""
-        return account(self.run)
+        return curve_of(self.run, self.failure)
 
     @cached_property
     def epsilon(self) -> float:

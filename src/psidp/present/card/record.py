@@ -168,6 +168,7 @@ class Trained(Protocol):
     """A training that knows its run: what PrivateTrainer.fit gives back."""
 
     run: DPSGD
+    curve: PrivacyCurve
     clip: float
     kappa: float
     ledger_head: str | None
@@ -197,7 +198,7 @@ def card(
     if isinstance(promise, Trained):
         said = {"ledger_head": promise.ledger_head, "mechanism": _of_run(promise.run, promise.clip)} | said
         kappa = promise.kappa if kappa is None else kappa
-        promise = promise.run
+        promise = promise.curve
     if isinstance(promise, DPSGD):
         said = {"mechanism": _of_run(promise)} | said
         promise = account(promise)
