@@ -355,10 +355,10 @@ def test_the_bar_says_epsilon_and_psi_after_each_epoch():
         training = made(steps=10).fit(watch=bar, validate=lambda _: 0.75)
     lines = [line for line in page.getvalue().splitlines() if line.startswith("epoch")]
     assert len(lines) == 2
-    assert lines[0].startswith("epoch 1 of 2, 5 of 10 steps: epsilon ")
+    assert lines[0].startswith("epoch 1 of 2: epsilon ")
     shown = float(lines[1].split("epsilon ")[1].split(" ")[0])
     assert training.epsilon <= shown <= training.epsilon * 1.001
-    assert lines[1].endswith("at kappa = 1e-10, score 0.75")
+    assert lines[1].endswith("(kappa 1e-10), score 0.75")
 
 
 def test_the_card_says_the_whole_planned_run_also_when_it_stopped_early(ledger):

@@ -64,12 +64,9 @@ def line(seen: Seen) -> str:
 
     Examples:
         >>> from types import SimpleNamespace
-        >>> print(line(SimpleNamespace(started=50, steps=200, epoch=1, epochs=4, ended=True, epsilon=0.5211,
-        ...                            delta=1e-5, psi=0.1499, kappa=1e-10, score=0.5)))
-        epoch 1 of 4, 50 of 200 steps: epsilon 0.5211 at delta = 1e-5, psi 0.1499 at kappa = 1e-10, score 0.5
+        >>> cost = {"epsilon": 0.5211, "delta": 1e-5, "psi": 0.1499, "kappa": 1e-10}
+        >>> print(line(SimpleNamespace(epoch=1, epochs=4, score=0.5, **cost)))
+        epoch 1 of 4: epsilon 0.5211 (delta 1e-5), psi 0.1499 (kappa 1e-10), score 0.5
     """
-    cost = (
-        f"epsilon {up(seen.epsilon, 4)} at delta = {up(seen.delta)}, psi {up(seen.psi, 4)} at kappa = {up(seen.kappa)}"
-    )
-    score = "" if seen.score is None else f", score {seen.score:.4g}"
-    return f"epoch {seen.epoch} of {seen.epochs}, {seen.started:,} of {seen.steps:,} steps: {cost}{score}"
+    cost = f"epsilon {up(seen.epsilon)} (delta {up(seen.delta)}), psi {up(seen.psi)} (kappa {up(seen.kappa)})"
+    return f"epoch {seen.epoch} of {seen.epochs}: {cost}" + ("" if seen.score is None else f", score {seen.score:.3g}")

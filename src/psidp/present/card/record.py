@@ -183,8 +183,8 @@ def card(
 ) -> Card:
     """The card of a guarantee; or of a curve, a run or a training, and then of the psi that covers it with kappa.
 
-    `date` is today unless given; every other keyword is a field of Card. A run fills in its mechanism, a training its
-    ledger too.
+    `date` is today unless given; every other keyword is a field of Card, where `audit` may be what an audit gave. A run
+    fills in its mechanism, a training its ledger too.
 
     Examples:
         >>> made = card(Guarantee(1.0), title="Mean age", date="2026-01-31")
@@ -206,6 +206,8 @@ def card(
         kappa = KAPPA if kappa is None else kappa
         said = {"regret": float(promise.regret(kappa).upper)} | said
         promise = promise.guarantee(kappa)
+    if hasattr(said.get("audit"), "to_dict"):
+        said["audit"] = _of_audit(said["audit"])
     day = calendar_date.today().isoformat() if date is None else date
     return Card(promise, date=day, software=f"psidp {version('psidp')}", **said)
 
@@ -220,3 +222,8 @@ def _of_run(run: DPSGD, clip: float | None = None) -> Mechanism:
         steps=run.steps,
         sampling=run.sampling,
     )
+
+
+def _of_audit(found: Any) -> Audited:
+    """What an audit's result says, for the card."""
+    return Audited(psi_lower=found.psi, confidence=found.confidence, method=found.method)
