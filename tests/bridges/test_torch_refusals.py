@@ -136,6 +136,20 @@ def test_a_refused_call_leaves_everything_as_it_was(model, loss, x, y, error, se
     assert step.undefined == 0
 
 
+@pytest.mark.parametrize("change", ["replaced", "frozen", "added"])
+def test_a_model_whose_parameters_changed_after_the_step_was_made_is_refused(change):
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    step = PrivateStep(model, mse_loss, **GOOD)
+    if change == "replaced":
+        model[1] = nn.Linear(3, 3)
+    elif change == "frozen":
+        model[1].requires_grad_(False)
+    else:
+        model.append(nn.Linear(3, 3))
+    with pytest.raises(ValueError, match=r"other trainable parameters .* Make a new PrivateStep"):
+        step(torch.ones(5, 3), torch.ones(5, 3))
+
+
 def test_dropout_switched_on_after_the_step_was_made_is_refused_too():
     model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)).eval()
     step = PrivateStep(model, mse_loss, **GOOD)

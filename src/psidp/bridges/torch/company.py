@@ -5,6 +5,7 @@ Which it does in the last bits is up to the kernels of torch; docs/design/step.m
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import nan
 
 import torch
 
@@ -30,8 +31,8 @@ class Dependence:
 def dependence(step: PrivateStep, inputs: Examples, targets: Examples) -> Dependence:
     """Gradients of one micro-batch beside those of the same examples in other company and in other places.
 
-    Company: the others are replaced by zeros, or change places among themselves. Place: all move by one, or are turned
-    round. Use made-up examples or public ones: the answer is not private.
+    Company: the others are replaced by zeros or by NaN, or change places among themselves. Place: all move by one, or
+    are turned round. Use made-up examples or public ones: the answer is not private.
 
     Examples:
         >>> step = PrivateStep(
@@ -46,8 +47,8 @@ def dependence(step: PrivateStep, inputs: Examples, targets: Examples) -> Depend
     here = step.gradients(inputs, targets)
     norm = sum(_squares(g) for g in here).sqrt()
     compared, moved, farthest = 0, [0, 0], 0.0
-    for place, kept, watched in _arrangements(step.micro_batch, norm.device):
-        there = step.gradients(_arranged(inputs, place, kept), _arranged(targets, place, kept))
+    for place, kept, watched, fill in _arrangements(step.micro_batch, norm.device):
+        there = step.gradients(_arranged(inputs, place, kept, fill), _arranged(targets, place, kept, fill))
         pairs = [(a[place], b) for a, b in zip(here, there, strict=True)]
         different = sum((_bits(a) != _bits(b)).sum(1) for a, b in pairs) > 0
         gap = sum(_squares(a.double() - b.double()) for a, b in pairs).sqrt() / norm[place]
@@ -59,26 +60,28 @@ def dependence(step: PrivateStep, inputs: Examples, targets: Examples) -> Depend
     return Dependence(compared, moved[0], moved[1], farthest)
 
 
-def _arrangements(n: int, device: torch.device) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """Which example comes to each place, which stay and are no zeros, and which of them are compared."""
+def _arrangements(n: int, device: torch.device) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor, float]]:
+    """Which example comes to each place, which are kept, which of them are compared, and what the others become."""
     place = torch.arange(n, device=device)
     everyone = torch.ones_like(place, dtype=torch.bool)
     for kept in (place % 2 == 0, place % 2 == 1, place == 0, place == n - 1, place < n // 2):
-        yield place, kept, kept
+        yield place, kept, kept, 0.0
+        yield place, kept, kept, nan
     for fixed in (place % 2 == 0, place % 2 == 1):  # the others change places among themselves
         others = place.clone()
         others[~fixed] = others[~fixed].roll(1)
-        yield others, everyone, fixed
+        yield others, everyone, fixed, 0.0
     for other in (place.roll(1), place.flip(0)):
-        yield other, everyone, everyone
+        yield other, everyone, everyone, 0.0
 
 
-def _arranged(examples: Examples, place: torch.Tensor, kept: torch.Tensor) -> Examples:
-    """The examples in other places, with zeros for those not kept."""
+def _arranged(examples: Examples, place: torch.Tensor, kept: torch.Tensor, fill: float) -> Examples:
+    """The examples in other places, those not kept filled with zeros or, if they are floats, with NaN."""
 
     def one(tensor: torch.Tensor) -> torch.Tensor:
         moved = tensor[place]
-        return torch.where(kept.view(-1, *[1] * (moved.ndim - 1)), moved, torch.zeros_like(moved))
+        filled = torch.full_like(moved, fill if moved.is_floating_point() else 0)
+        return torch.where(kept.view(-1, *[1] * (moved.ndim - 1)), moved, filled)
 
     return mapped(one, examples)
 

@@ -118,8 +118,9 @@ class PrivateStep:
 
         A tensor goes to the model as model(inputs), a tuple or list as model(*inputs), a dict as model(**inputs).
         """
-        who = order(count(inputs, targets), self.slots)
-        trainable(self._model)
+        total = count(inputs, targets)
+        self._refuse_another_model()
+        who = order(total, self.slots)
         totals = ClippedTotals(list(self.parameters.values()), self.clip)
         undefined = self._undefined.to(self._device, copy=True)
         for some, wanted, live in micro_batches(inputs, targets, who, self.micro_batch, self._device):
@@ -153,6 +154,14 @@ class PrivateStep:
             shape = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
             raise ValueError(f"loss must give one number for a batch of one, got {shape}. Take its mean or sum.")
         return value.reshape(())
+
+    def _refuse_another_model(self) -> None:
+        """Refuse a model that no longer has the parameters and the modules that the step was made for."""
+        now = trainable(self._model)
+        if not (now.keys() == self.parameters.keys() and all(now[name] is p for name, p in self.parameters.items())):
+            raise ValueError(
+                "model has other trainable parameters than when the step was made. Make a new PrivateStep for it."
+            )
 
     def _write(self, noisy: torch.Tensor, scale: float) -> None:
         """The noisy totals times a public number as the parameters' gradients."""
