@@ -335,6 +335,13 @@ def test_progress_tells_certified_numbers_and_nothing_of_the_data():
     }  # fmt: skip
 
 
+def test_what_is_told_after_very_few_steps_is_told_as_of_four():
+    seen = []
+    made(steps=6, sampling_rate=0.5, noise_multiplier=4.0).fit(watch=seen.append)
+    assert [p.epsilon for p in seen[1:5]] == [seen[1].epsilon] * 4
+    assert 0.0 == seen[0].epsilon < seen[1].epsilon < seen[5].epsilon
+
+
 def test_a_public_score_is_computed_after_each_epoch_in_eval_mode():
     model = nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5).eval())
     modes, scores = [], []

@@ -26,6 +26,7 @@ from psidp.symbols import Symbol, whole
 __all__ = ["PrivateTrainer"]
 
 
+FEW = 4
 EXPECTED = Symbol("expected_batch", "", "a public number that sums are divided by", "(0,inf)", "any")
 
 
@@ -196,10 +197,11 @@ class PrivateTrainer:
                 watch(self._progress(ended, epsilon, psi, score))
 
     def _cost(self) -> tuple[float, float]:
-        """Certified epsilon and psi of the steps started so far."""
+        """Certified epsilon and psi of the steps started so far; of four where they are fewer, which is slow to tell."""
         if not self._started:
             return 0.0, 0.0
-        return cost_of(curve_of(replace(self.run, steps=self._started), self.failure), self.delta, self.kappa)
+        steps = min(self.run.steps, max(self._started, FEW))
+        return cost_of(curve_of(replace(self.run, steps=steps), self.failure), self.delta, self.kappa)
 
     def _progress(self, ended: bool, epsilon: float, psi: float, score: float | None) -> Progress:
         length = self._epoch
