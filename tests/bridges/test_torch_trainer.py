@@ -407,3 +407,24 @@ def test_a_trainer_is_neither_copied_nor_carried_through_a_fork():
     assert b"this one is a fork" in os.read(read, 1000)
     os.close(read)
     os.close(write)
+
+
+class Sum(nn.Module):
+    """A model of two inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(4, 2), nn.Linear(3, 2)
+
+    def forward(self, one, two):
+        return self.one(one) + self.two(two)
+
+
+def test_a_model_of_several_inputs_is_trained_from_tensors_and_from_items():
+    features, labels = separable(40)
+    both = (features, torch.zeros(40, 3))
+    items = [((a, b), label) for a, b, label in zip(*both, labels, strict=True)]
+    named = [({"one": a, "two": b}, label) for (a, b), label in items]
+    for data in ((both, labels), items, named):
+        assert made(data, model=Sum(), steps=3).fit().applied == 3
+        assert made(data, model=Sum(), steps=2, sampling_rate=1e-9).fit().applied == 2

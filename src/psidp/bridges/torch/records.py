@@ -1,5 +1,6 @@
 """The records: the private data as a trainer reads it, by number, onto the model's device."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,17 +44,20 @@ class Records:
 
     def batch(self, chosen: NDArray[np.int64]) -> tuple[Examples, Examples]:
         """Inputs and targets of the chosen records; of none, where none was chosen, in the same shapes."""
-        pair = self._fetched(chosen.tolist()) if chosen.size else mapped(lambda tensor: tensor[:0], self._empty)
-        moved: tuple[Examples, Examples] = mapped(lambda tensor: tensor.to(self._device), pair)
-        return moved
+        pair = self._fetched(chosen.tolist()) if chosen.size else _both(lambda tensor: tensor[:0], self._empty)
+        return _both(lambda tensor: tensor.to(self._device), pair)
 
     def _fetched(self, chosen: list[int]) -> tuple[Examples, Examples]:
         if self._whole:
             at = torch.tensor(chosen)
-            found: tuple[Examples, Examples] = mapped(lambda t: t.detach()[at.to(t.device)], tuple(self._data))
-            return found
+            return _both(lambda tensor: tensor.detach()[at.to(tensor.device)], self._data)
         data: Dataset[Any] = self._data
         return _pair(default_collate([data[number] for number in chosen]))
+
+
+def _both(f: Callable[[torch.Tensor], torch.Tensor], pair: tuple[Examples, Examples]) -> tuple[Examples, Examples]:
+    """f of each tensor of inputs and of targets."""
+    return mapped(f, pair[0]), mapped(f, pair[1])
 
 
 def _pair(values: Any) -> tuple[Examples, Examples]:

@@ -197,7 +197,7 @@ class PrivateTrainer:
                 watch(self._progress(ended, epsilon, psi, score))
 
     def _cost(self) -> tuple[float, float]:
-        """Certified epsilon and psi of the steps started so far; of four where they are fewer, which is slow to tell."""
+        """Certified epsilon and psi of the steps started so far; of four, where they are fewer and slow to tell."""
         if not self._started:
             return 0.0, 0.0
         steps = min(self.run.steps, max(self._started, FEW))
