@@ -52,13 +52,16 @@ def mixed(n, grid, dtype, seed):
     return torch.from_numpy(x).to(dtype)
 
 
-def test_the_key_stream_is_chacha20_as_the_library_has_it():
+@pytest.mark.parametrize("many", [1, 100])
+def test_the_key_stream_is_chacha20_as_the_library_has_it(many):
     for seed in range(5):
-        number, serial, domain = 2**40 + seed, 7, LAST
-        nonce = b"".join(word.to_bytes(4, "little") for word in (number % 2**32, number >> 32, serial, domain))
-        cipher = Cipher(algorithms.ChaCha20(key(seed).words.tobytes(), nonce), None).encryptor()
-        ours = blocks(key(seed), np.array([number], np.uint64), serial, domain)
-        assert ours[:, 0].tobytes() == cipher.update(bytes(64))
+        numbers, serial, domain = np.arange(many, dtype=np.uint64) + np.uint64(2**40 + seed), 7, LAST
+        ours = blocks(key(seed), numbers, serial, domain)
+        for column in {0, many - 1}:
+            number = int(numbers[column])
+            nonce = b"".join(word.to_bytes(4, "little") for word in (number % 2**32, number >> 32, serial, domain))
+            cipher = Cipher(algorithms.ChaCha20(key(seed).words.tobytes(), nonce), None).encryptor()
+            assert ours[:, column].tobytes() == cipher.update(bytes(64))
 
 
 @pytest.mark.parametrize(
@@ -112,24 +115,35 @@ def test_values_beside_a_half_are_rounded_as_rationals_say(sigma, grid):
     assert torch.equal(noisy.view(torch.int32), bits(expected, torch.float32))
 
 
+@pytest.mark.parametrize("t", [0.5, -0.5, 1.5, 2.0**22 + 0.5, -(2.0**22) - 0.5, 2.0**23, -(2.0**23) - 1, 2.0**24 - 1])
+@pytest.mark.parametrize("power", [0, 1, 2, 6, 23, 24, 25, 60])
+def test_the_whole_part_of_any_float_is_whole_and_its_rest_is_exact(t, power):
+    """As the kernel has them, in floats: the rest is small, or so large that the value is marked."""
+    t, far = np.float32(t * 2.0**power), np.float32(25165824.0)
+    whole = (t + far) - far
+    rest = t - whole
+    assert Fraction(float(whole)).denominator == 1
+    assert Fraction(float(rest)) == Fraction(float(t)) - Fraction(float(whole))
+    assert abs(rest) <= max(1.0, 2 * np.spacing(abs(t)))
+
+
 @pytest.mark.parametrize("scale", [2.0**21 * (1 - 2.0**-53), SIGMA * 2.0**20, 1.7 * 2.0**10, 1.0])
 def test_the_error_of_floats_stays_inside_its_bound(scale):
     rows = tables(scale, 1.0, torch.device("cpu")).steps.view(torch.float32).view(-1, 4).numpy()[: table.RECTANGLES]
     rng, worst = np.random.default_rng(8), Fraction(0)
     for cell in [*range(0, 4091, 41), *range(4080, 4091)]:
-        far, b, g = rows[cell, :3]
-        for place in (-(2**18), 2**18 - 1, int(rng.integers(-(2**18), 2**18))):
-            f = np.float32(rng.uniform(-0.5, 0.5))
-            v = np.float32(1 + (place + 2**18) * 2.0**-19)
-            y = Fraction(float(np.float32(np.float32(g * v) + np.float32(b + f)))) + Fraction(float(far))
+        far, b, e = rows[cell, :3]
+        for place in (0, 2**19 - 1, int(rng.integers(0, 2**19))):
+            f = np.float32(rng.uniform(-1, 1))
+            y = Fraction(float(np.float32(np.float32(e * np.float32(place * 2.0**-22)) + np.float32(b + f))))
             ends = [
                 Fraction(float(f))
                 + Fraction(scale) * (Fraction(table.CENTRE[2 * cell]) + Fraction(table.REACH[2 * cell]) * u)
-                for u in (Fraction(place, 2**18), Fraction(place + 1, 2**18))
+                for u in (Fraction(place, 2**18) - 1, Fraction(place + 1, 2**18) - 1)
             ]
-            granted = Fraction(float(g)) * Fraction(11, 8 * 2**20) + Fraction(
-                3, 2**24
-            )  # 2^-24 is kept for the test itself
+            y += Fraction(float(far))
+            granted = Fraction(float(e)) * Fraction(19, 2**27) + Fraction(float(abs(f))) / 2**23
+            granted += Fraction(5, 2**25)  # of 2^-22, for 3 2^-25 are kept for the test itself
             worst = max(worst, max(abs(y - end) for end in ends) / granted)
     assert Fraction(1, 3) < worst <= 1
 
@@ -172,6 +186,14 @@ def test_short_tensors_come_out_right(n):
     noise, x = RoundedGaussian(SIGMA, NARROW), torch.linspace(-3, 3, n)
     noisy, layout = launched(x, noise, seed=n)
     assert torch.equal(noisy.view(torch.int32), bits(replayed(noise, key(n), layout, x.numpy()), torch.float32))
+
+
+def test_a_key_whose_words_are_short_is_used_whole(monkeypatch):
+    short = Key(np.array([5, 0, 2**32 - 7, 2**32 - 1, 0, 0, 2**31, 2**32 - 1], np.uint32))
+    monkeypatch.setattr(f"{__name__}.key", lambda _: short)
+    noise, x = RoundedGaussian(SIGMA, NARROW), mixed(9000, NARROW, torch.float32, seed=1)
+    noisy, layout = launched(x, noise, seed=0)
+    assert torch.equal(noisy.view(torch.int32), bits(replayed(noise, short, layout, x.numpy()), torch.float32))
 
 
 def test_no_block_of_a_launch_is_read_for_two_purposes():

@@ -36,10 +36,10 @@ def clipped(groups, aggregate, lattice):
     if square <= bound * bound:
         return groups
     root = ceil(sqrt(float(square))) + 1
-    weight = floor(float(bound << 31) / float(root)) - 1
+    weight = floor(float(bound << 30) / float(root)) - 1
     assert root * root >= square
-    assert weight * root <= bound << 31
-    return {g: [(1 if x > 0 else -1) * ((abs(x) * weight) >> 31) for x in v] for g, v in groups.items()}
+    assert weight * root <= bound << 30
+    return {g: [(1 if x > 0 else -1) * ((abs(x) * weight) >> 30) for x in v] for g, v in groups.items()}
 
 
 def row_vector(row, aggregate, lattice):

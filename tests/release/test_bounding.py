@@ -114,15 +114,29 @@ def test_one_unit_with_many_rows_cannot_overflow(duck):
         assert read("u", ("g",), aggregate, grid) == without_zeros(oracle(huge, "u", ("g",), aggregate, grid))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_doubles_add_rows_of_one_sign_exactly_or_beyond_every_bound(duck, sign):
+    """Unit 0 has 9 million odd rows, which add up beyond 2^53; unit 1 as many small ones, below the bound."""
+    steps = 9_000_000
+    value = "CASE i % 2 WHEN 0 THEN 1 - 2.0::DOUBLE ** -30 ELSE (i % 14) * 2.0::DOUBLE ** -30 END"
+    rows = f"SELECT i % 2 AS u, {sign} * {value} AS v FROM range({2 * steps}) t(i)"
+    duck.con.execute(f"CREATE OR REPLACE TEMP VIEW many AS {rows}")
+    aggregate = ask.sum("v", 0.0, 1.0) if sign > 0 else ask.sum("v", -1.0, 0.0)
+    grid = lattice(aggregate, 1.0, groups=1)
+    assert steps * (grid.bound - 1) > 2**53
+    small = sum(i % 14 for i in range(1, 2 * steps, 2))
+    assert collected(duck.table("many"))("u", (), aggregate, grid) == {(): [sign * (grid.bound + small)]}
+
+
 def test_every_group_a_unit_touches_is_kept(duck):
     """A leading library keeps one group too few: here a unit in k groups is found in all k."""
-    rows = [{"u": 1, "g": "a", "h": h, "v": 10.0, "n": 1} for h in range(8)]
+    rows = [{"u": 1, "g": "a", "h": h, "v": 10.0, "n": 1} for h in range(9)]
     grid = lattice(ask.count(), 3.0)
-    assert read_groups(duck, rows, grid) == {h: grid.truncated(1.0) for h in range(8)}  # norm sqrt 8 < 3: untouched
+    assert read_groups(duck, rows, grid) == {h: grid.truncated(1.0) for h in range(9)}  # norm 3, the bound: untouched
     grid = lattice(ask.count(), 1.0)
     shares = read_groups(duck, rows, grid)
-    assert len(shares) == 8
-    assert all(abs(x / grid.bound - 8**-0.5) < 1e-6 for x in shares.values())
+    assert len(shares) == 9
+    assert all(abs(x / grid.bound - 9**-0.5) < 1e-6 for x in shares.values())
 
 
 def read_groups(duck, rows, grid):

@@ -96,6 +96,16 @@ def test_rows_outside_the_keys_do_not_use_up_a_unit():
     assert answer.value("count", "A") == pytest.approx(1.0, abs=1e-5)
 
 
+@pytest.mark.parametrize("keys", [[3, 4, 5], [5, 3], [4], [-1, 0, 1, None], [None], [-(2**63), 2**63 - 1]])
+def test_whole_number_keys_with_and_without_gaps_keep_their_rows_alone(keys):
+    """One unit in many groups: were a row outside the keys let in, its share of the others would fall."""
+    groups = [*range(-3, 9), None, -(2**63), 2**63 - 1]
+    curator = Curator(pa.table({"who": [1] * len(groups), "day": pa.array(groups, pa.int64())}), "who")
+    answer = curator.release(ask.count(), by="day", keys=keys, psi=NEVER)
+    assert [row["value"] for row in answer] == pytest.approx([len(keys) ** -0.5] * len(keys), abs=1e-5)
+    assert ("BETWEEN" in curator.plan(ask.count(), by="day", keys=keys, psi=1.0).sql[0]) is (len(keys) in (3, 4))
+
+
 class Ward(enum.Enum):
     FIRST = "A"
     SECOND = "B"

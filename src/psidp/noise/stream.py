@@ -7,7 +7,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-__all__ = ["BLOCK", "KeyStream", "Words", "process"]
+__all__ = ["BLOCK", "KeyStream", "Words", "chacha20", "process"]
 
 BLOCK = 65536
 """Words worked on at once: the fastest of 16 to 128 Ki here, and no array of a block is larger than 512 KiB."""
@@ -70,3 +70,8 @@ def _forked() -> None:
 
 
 os.register_at_fork(after_in_child=_forked)
+
+
+def chacha20(key: bytes, place: bytes) -> bytes:
+    """The 64 bytes of ChaCha20 under a key of 32 bytes at one of its 2^128 places (16 bytes, the counter first)."""
+    return Cipher(algorithms.ChaCha20(key, place), None).encryptor().update(bytes(64))

@@ -1,8 +1,8 @@
 """Contribution bounding in the engine: every unit's vector over all groups, clipped to its L2 bound in whole numbers.
 
-Rows become integers; a unit's rows in a group add up to a cell; a unit whose cells have S = sum u^2 above B^2 is shrunk
-to sign(u) ((|u| w) >> 31) with w = floor(B 2^31 / r) - 1, r = ceil(sqrt S) + 1. Group by, aggregate, join and CASE
-alone. docs/design/curator.md proves that no unit moves the totals by more than B.
+Rows become integers; a unit's rows in a group add up to a cell; each unit has a weight w, and its cells add
+sign(u) ((|u| w) >> 30): w = 2^30 where S = sum u^2 is at most B^2, else w = floor(B 2^30 / r) - 1 with r = ceil(sqrt S)
++ 1. Group by, aggregate, join and CASE alone. docs/design/curator.md proves that no unit moves the totals beyond B.
 """
 
 from collections.abc import Sequence
@@ -52,8 +52,8 @@ class Totals:
         rows = self._prepared(flat)
         if self.unit is None:
             return self._summed(rows, {f"c{i}": rows[f"c{i}"] for i in range(len(flat))})
-        cells = self._cells(rows, flat)
-        return self._summed(*self._shrunk(cells))
+        weighted = self._weighted(self._cells(rows, flat))
+        return self._summed(weighted, self._added(weighted))
 
     def norms(self) -> Any:
         """One row for each unit: q0, q1, ..., its squared norms under each aggregate's clamp."""
@@ -76,10 +76,16 @@ class Totals:
 
     def _cells(self, rows: Any, flat: Sequence[Coordinate]) -> Any:
         """A unit's integers in each group it touches."""
-        sums = {f"c{i}": rows.count() if _counts_all(c) else self._sum(rows[f"c{i}"]) for i, c in enumerate(flat)}
+        sums = {f"c{i}": self._over_rows(rows, f"c{i}", c) for i, c in enumerate(flat)}
         names = [UNIT, *self.groups]
         cells = rows.group_by(names).aggregate(**sums)
         return cells.select(*names, **{f"c{i}": c.of_unit(cells[f"c{i}"]) for i, c in enumerate(flat)})
+
+    def _over_rows(self, rows: Any, name: str, coordinate: Coordinate) -> Any:
+        """The sum over a unit's rows in a group, before it is clamped: exact, or beyond every bound."""
+        if _counts_all(coordinate):
+            return rows.count()
+        return rows[name].cast("float64").sum() if coordinate.saturates else self._sum(rows[name])
 
     def _squares(self, cells: Any) -> dict[str, Any]:
         """The squared norm of a cell under each aggregate."""
@@ -92,30 +98,29 @@ class Totals:
 
     def _norms(self, cells: Any) -> Any:
         """One row a unit with its squared norms."""
-        if not self.groups:
-            return cells.select(UNIT, **self._squares(cells))
         squared = cells.select(UNIT, **self._squares(cells))
+        if not self.groups:
+            return squared
         return squared.group_by(UNIT).aggregate(**{f"q{j}": squared[f"q{j}"].sum() for j in range(len(self.parts))})
 
-    def _shrunk(self, cells: Any) -> tuple[Any, dict[str, Any]]:
-        """Cells with what each adds to the totals, the units above a bound shrunk."""
-        norms = self._norms(cells)
-        over = [norms[f"q{j}"] > whole(lattice.bound**2) for j, (_, lattice) in enumerate(self.parts)]
-        weights = {
-            f"w{j}": ibis_library().cases((over[j], _weight(norms[f"q{j}"], lattice.bound)), else_=None)
-            for j, (_, lattice) in enumerate(self.parts)
-        }
-        some = over[0]
-        for condition in over[1:]:
-            some = some | condition
-        heavy = norms.filter(some).select(**{OWNER: norms[UNIT]}, **weights)
-        joined = cells.left_join(heavy, cells[UNIT] == heavy[OWNER])
+    def _weighted(self, cells: Any) -> Any:
+        """Cells with their unit's weights w0, w1, ...; where there is one group, a unit is one cell."""
+        norms = self._norms(cells) if self.groups else cells.mutate(**self._squares(cells))
+        weights = {f"w{j}": _weight(norms[f"q{j}"], lattice.bound) for j, (_, lattice) in enumerate(self.parts)}
+        if not self.groups:
+            return norms.mutate(**weights)
+        units = norms.select(**{OWNER: norms[UNIT]}, **weights)
+        return cells.inner_join(units, cells[UNIT] == units[OWNER])
+
+    def _added(self, weighted: Any) -> dict[str, Any]:
+        """What each cell adds to the totals."""
         added, i = {}, 0
         for j, vector in enumerate(self.coordinates):
             for coordinate in vector:
-                added[f"c{i}"] = _shrink(joined[f"c{i}"].cast("int64"), joined[f"w{j}"], coordinate.signed)
+                cell, weight = weighted[f"c{i}"].cast("int64"), weighted[f"w{j}"].cast("int64")
+                added[f"c{i}"] = _shrink(cell, weight, coordinate.signed)
                 i += 1
-        return joined, added
+        return added
 
     def _summed(self, rows: Any, added: dict[str, Any]) -> Any:
         """Totals by group."""
@@ -139,12 +144,14 @@ def _counts_all(coordinate: Coordinate) -> bool:
 
 
 def _weight(square: Any, bound: int) -> Any:
-    """floor(B 2^31 / r) - 1 with r = ceil(sqrt S) + 1: each one further than a double's rounding could err."""
+    """2^30 within the bound, else floor(B 2^30 / r) - 1, r = ceil(sqrt S) + 1: both one beyond a double's error."""
     root = square.cast("float64").sqrt().ceil() + real(1.0)
-    return (real(float(bound << SHIFT)) / root).floor().cast("int64") - whole(1)
+    shrinking = (real(float(bound << SHIFT)) / root).floor().cast("int64") - whole(1)
+    return ibis_library().cases((square > whole(bound**2), shrinking), else_=whole(1 << SHIFT)).cast("int32")
 
 
 def _shrink(cell: Any, weight: Any, signed: bool) -> Any:
-    """sign(u) ((|u| w) >> 31), or u where the unit is within the bound."""
-    negative = [(cell < whole(0), -((-cell * weight) >> SHIFT))] if signed else []
-    return ibis_library().cases((weight.isnull(), cell), *negative, else_=(cell * weight) >> SHIFT)
+    """sign(u) ((|u| w) >> 30)."""
+    if not signed:
+        return (cell * weight) >> SHIFT
+    return ibis_library().cases((cell < whole(0), -((-cell * weight) >> SHIFT)), else_=(cell * weight) >> SHIFT)

@@ -46,6 +46,13 @@ class Coordinate:
         """Whether it can be negative."""
         return self.power > 0 and (self.aggregate.kind != "sum" or self.aggregate.lower < 0.0)
 
+    @property
+    def saturates(self) -> bool:
+        """Whether rows have one sign, so that a sum of doubles is exact or beyond every bound."""
+        return self.power == 0 or (
+            self.aggregate.kind == "sum" and not self.aggregate.lower < 0.0 < self.aggregate.upper
+        )
+
     def row(self, table: Any) -> Any:
         """What is summed over the rows: 1 for a row that counts, an integer for its value."""
         ibis, a = ibis_library(), self.aggregate
@@ -61,7 +68,8 @@ class Coordinate:
         if self.aggregate.kind == "units":
             return ibis.literal(min(self.weight, bound), "int32")
         if self.power:
-            return ibis.cases((total >= bound, bound), (total <= -bound, -bound), else_=total).cast("int32")
+            below = [(total <= -bound, -bound)] if self.signed else []
+            return ibis.cases((total >= bound, bound), *below, else_=total).cast("int32")
         full = -(-bound // self.weight)
         return ibis.cases((total >= full, bound), else_=total * self.weight).cast("int32")
 

@@ -253,10 +253,14 @@ def key_filter(table: Any, by: Sequence[str], keys: Sequence[Key]) -> Any:
 
 
 def _among(column: Any, values: Sequence[Any]) -> Any:
+    """Whether a column has one of these values; whole numbers without a gap are a range."""
     kind = column.type()
     plain = kind.is_string() or kind.is_integer() or kind.is_boolean()
-    present = [value if plain else _literal(value, kind) for value in values if value is not None]
-    absent = [column.isnull()] if len(present) < len(values) else []
+    known = [value for value in values if value is not None]
+    absent = [column.isnull()] if len(known) < len(values) else []
+    if kind.is_integer() and len(known) > 1 and max(known) - min(known) == len(set(known)) - 1:
+        return _either([column.between(min(known), max(known)), *absent])
+    present = [value if plain else _literal(value, kind) for value in known]
     return _either(([column.isin(present)] if present else []) + absent)
 
 

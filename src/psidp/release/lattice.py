@@ -7,8 +7,8 @@ from typing import Self
 
 __all__ = ["SHIFT", "Lattice"]
 
-SHIFT = 31
-"""Shrinking multiplies by an integer and drops so many bits."""
+SHIFT = 30
+"""Shrinking multiplies by an integer of at most 2^30 and drops so many bits."""
 
 FINEST = 30
 EXPONENTS = (-900, 900)

@@ -13,67 +13,77 @@ def _turn(x, by: tl.constexpr):
 
 
 @triton.jit
-def _quarter(a, b, c, d):
-    """A quarter round."""
-    a = a + b
+def _quarter(a, b, c, d, one):
+    """A quarter round; sums as products with a 1 that the compiler does not know: products have a unit to spare."""
+    a = a * one + b
     d = _turn(d ^ a, 16)
-    c = c + d
+    c = c * one + d
     b = _turn(b ^ c, 12)
-    a = a + b
+    a = a * one + b
     d = _turn(d ^ a, 8)
-    c = c + d
+    c = c * one + d
     b = _turn(b ^ c, 7)
     return a, b, c, d
 
 
 @triton.jit
-def block(k0, k1, k2, k3, k4, k5, k6, k7, low, high, serial, domain, ROUNDS: tl.constexpr):
-    """The 16 words of a ChaCha block for each lane; a loop, since unrolled it takes a minute to compile."""
+def _upper(word):
+    """The upper 32 bits of a signed word, which may have come as a short one."""
+    return (word.to(tl.int64) >> 32).to(tl.uint32)
+
+
+@triton.jit
+def block(k0, k1, k2, k3, one, low, high, serial, domain, ROUNDS: tl.constexpr):
+    """The 16 words of a ChaCha block for each lane; a loop, since unrolled it takes a minute to compile.
+
+    The key comes in four words of 64 bits; `one` is a 1 that the compiler does not know (see `_quarter`).
+    """
     s0 = tl.full((), 0x61707865, tl.uint32)
     s1 = tl.full((), 0x3320646E, tl.uint32)
     s2 = tl.full((), 0x79622D32, tl.uint32)
     s3 = tl.full((), 0x6B206574, tl.uint32)
-    s4, s5, s6, s7 = k0.to(tl.uint32), k1.to(tl.uint32), k2.to(tl.uint32), k3.to(tl.uint32)
-    s8, s9, s10, s11 = k4.to(tl.uint32), k5.to(tl.uint32), k6.to(tl.uint32), k7.to(tl.uint32)
+    s4, s5, s6, s7 = k0.to(tl.uint32), _upper(k0), k1.to(tl.uint32), _upper(k1)
+    s8, s9, s10, s11 = k2.to(tl.uint32), _upper(k2), k3.to(tl.uint32), _upper(k3)
     x0, x1, x2, x3, x4, x5, x6, x7 = s0, s1, s2, s3, s4, s5, s6, s7
     x8, x9, x10, x11, x12, x13, x14, x15 = s8, s9, s10, s11, low, high, serial, domain
+    one = one.to(tl.uint32)
     same = tl.zeros_like(low)  # a loop carries values of one shape
     x0, x1, x2, x3, x4, x5 = x0 + same, x1 + same, x2 + same, x3 + same, x4 + same, x5 + same
     x6, x7, x8, x9, x10, x11 = x6 + same, x7 + same, x8 + same, x9 + same, x10 + same, x11 + same
     x13, x14, x15 = x13 + same, x14 + same, x15 + same
-    for _ in range(ROUNDS // 2):
-        x0, x4, x8, x12 = _quarter(x0, x4, x8, x12)
-        x1, x5, x9, x13 = _quarter(x1, x5, x9, x13)
-        x2, x6, x10, x14 = _quarter(x2, x6, x10, x14)
-        x3, x7, x11, x15 = _quarter(x3, x7, x11, x15)
-        x0, x5, x10, x15 = _quarter(x0, x5, x10, x15)
-        x1, x6, x11, x12 = _quarter(x1, x6, x11, x12)
-        x2, x7, x8, x13 = _quarter(x2, x7, x8, x13)
-        x3, x4, x9, x14 = _quarter(x3, x4, x9, x14)
+    for _ in range(ROUNDS // 4):
+        for half in tl.static_range(2):  # noqa: B007
+            x0, x4, x8, x12 = _quarter(x0, x4, x8, x12, one)
+            x1, x5, x9, x13 = _quarter(x1, x5, x9, x13, one)
+            x2, x6, x10, x14 = _quarter(x2, x6, x10, x14, one)
+            x3, x7, x11, x15 = _quarter(x3, x7, x11, x15, one)
+            x0, x5, x10, x15 = _quarter(x0, x5, x10, x15, one)
+            x1, x6, x11, x12 = _quarter(x1, x6, x11, x12, one)
+            x2, x7, x8, x13 = _quarter(x2, x7, x8, x13, one)
+            x3, x4, x9, x14 = _quarter(x3, x4, x9, x14, one)
     return (
-        x0 + s0,
-        x1 + s1,
-        x2 + s2,
-        x3 + s3,
-        x4 + s4,
-        x5 + s5,
-        x6 + s6,
-        x7 + s7,
-        x8 + s8,
-        x9 + s9,
-        x10 + s10,
-        x11 + s11,
-        x12 + low,
-        x13 + high,
-        x14 + serial,
-        x15 + domain,
+        x0 * one + s0,
+        x1 * one + s1,
+        x2 * one + s2,
+        x3 * one + s3,
+        x4 * one + s4,
+        x5 * one + s5,
+        x6 * one + s6,
+        x7 * one + s7,
+        x8 * one + s8,
+        x9 * one + s9,
+        x10 * one + s10,
+        x11 * one + s11,
+        x12 * one + low,
+        x13 * one + high,
+        x14 * one + serial,
+        x15 * one + domain,
     )
 
 
 @triton.jit
 def append(marked, count, lane, marks):
-    """Write (lane, marks) behind the list, for the lanes that have a mark: one atomic for all of them."""
-    some = (marks != 0).to(tl.int32)
-    first = tl.atomic_add(count, tl.sum(some, 0), sem="relaxed")
-    place = first + tl.cumsum(some, 0) - 1
-    tl.store(marked + place, (lane.to(tl.int64) << 16) | marks.to(tl.int64), mask=marks != 0)
+    """Write (lane, marks) behind the list, for the few lanes that have a mark."""
+    some = marks != 0
+    place = tl.atomic_add(count + tl.zeros_like(marks), 1, mask=some, sem="relaxed")
+    tl.store(marked + place, (lane.to(tl.int64) << 16) | marks.to(tl.int64), mask=some)

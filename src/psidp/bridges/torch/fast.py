@@ -11,7 +11,7 @@ from psidp.bridges.torch.cipher import append, block
 
 __all__ = ["narrow", "wide"]
 
-KEY = ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "tile"]
+KEY = ["k0", "k1", "k2", "k3", "one", "tile"]
 
 
 @triton.jit
@@ -25,58 +25,64 @@ def _whole(t):
 def narrow_value(x, word, steps, inverse, grid):
     """x plus noise from one word of 32 bits in floats, and whether that is certain; claims 2 and 3 of the design.
 
-    The lowest bit of the word is the sign, twelve more are the cell, 19 the first bits of the place in it. With the
-    sign taken out of x, Y = (A + b) + (G v + f) for v in [1, 2): the middle of what the undrawn bits leave open.
+    The highest twelve bits of the word are the cell, 19 the first bits of the place in it, the lowest is the sign.
+    With the sign taken out of x, Y = A + (E v + (b + f)) is the middle of what the undrawn bits leave open. Written
+    for the units of a GPU: its integer unit is the narrow place, and the cipher needs it.
     """
-    sign = word << 31
-    x = tl.where(x == x, x, 0.0)
-    x = (x.to(tl.uint32, bitcast=True) ^ sign).to(tl.float32, bitcast=True)
-    row = (word & 8190).to(tl.int32)
-    pair = tl.load(steps + row)
-    g = tl.load(steps + row + 1).to(tl.uint32).to(tl.float32, bitcast=True)
-    far = pair.to(tl.uint32).to(tl.float32, bitcast=True)
-    b = (pair >> 32).to(tl.uint32).to(tl.float32, bitcast=True)
-    v = (((word >> 9) & 0x007FFFF0) ^ 0x3FC00000).to(tl.float32, bitcast=True)
-    t = x * inverse
-    small = tl.abs(t) < 8388608.0
-    shift = ((t.to(tl.uint32, bitcast=True) & 0x80000000) | 0x4B000000).to(tl.float32, bitcast=True)
-    whole = (t + shift) - shift
-    f = tl.where(small, t - whole, 0.0)
-    y = g * v + (b + f)
+    one = ((word << 31) | 0x3F800000).to(tl.float32, bitcast=True)
+    row = (word >> 20).to(tl.int32) * 2
+    first, second = tl.load(steps + row), tl.load(steps + row + 1)
+    far, b, e, room = _low(first), _high(first), _low(second), _high(second)
+    v = ((word & 0x000FFFFE) | 0x3F800000).to(tl.float32, bitcast=True) - 1.0
+    scale = inverse * one
+    whole = tl.fma(x, scale, 25165824.0) - 25165824.0  # an even number beside x/g, up to 2^23; a whole one always
+    f = tl.fma(x, scale, -whole)
+    y = e * v + (b + f)
     z = (y + 12582912.0) - 12582912.0
-    sure = tl.abs(y - z) + g * 1.3113021850585938e-06 < 0.4999997615814209
-    x = tl.where(small, whole * grid, x)
-    x = (far + z) * grid + x
-    x = (x.to(tl.uint32, bitcast=True) ^ sign).to(tl.float32, bitcast=True)
-    return x + 0.0, sure
+    sure = tl.abs(y - z) + tl.abs(f) * 1.1920928955078125e-07 < room
+    return ((far + z) + whole) * (grid * one) + 0.0, sure
+
+
+@triton.jit
+def _low(pair):
+    """The first of two floats in a word of 64 bits."""
+    return pair.to(tl.uint32).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _high(pair):
+    """The second of two floats in a word of 64 bits."""
+    return (pair >> 32).to(tl.uint32).to(tl.float32, bitcast=True)
 
 
 @triton.jit(do_not_specialize=KEY)
 def narrow(
     x, steps, marked, count, inverse, grid, n, tile,
-    k0, k1, k2, k3, k4, k5, k6, k7,
+    k0, k1, k2, k3, one,
     EVEN: tl.constexpr, BLOCK: tl.constexpr, ROUNDS: tl.constexpr,
 ):  # fmt: skip
-    """float32 and bfloat16 in place: 16 values from a block, 32 bits each."""
+    """float32 and bfloat16 in place: 16 values from a block, 32 bits each. They are read while the cipher works."""
     tile = tile + tl.program_id(0)
     lane = tl.arange(0, BLOCK)
     number = (tile * BLOCK + lane).to(tl.uint32)
     none = tl.full((), 0, tl.uint32)
-    words = block(k0, k1, k2, k3, k4, k5, k6, k7, number, none, none, none, ROUNDS)
     start = tile.to(tl.int64) * (16 * BLOCK)
+    values = ()
+    for k in tl.static_range(16):
+        at = start + (k * BLOCK + lane)
+        if EVEN:
+            values = values + (tl.load(x + at, cache_modifier=".cg"),)  # noqa: RUF005
+        else:
+            values = values + (tl.load(x + at, mask=at < n, other=0.0),)  # noqa: RUF005
+    words = block(k0, k1, k2, k3, one, number, none, none, none, ROUNDS)
     marks = tl.zeros((BLOCK,), tl.int32)
     for k in tl.static_range(16):
-        at = x + start + (k * BLOCK + lane)
-        if EVEN:
-            value = tl.load(at, cache_modifier=".cg")
-        else:
-            here = start + (k * BLOCK + lane) < n
-            value = tl.load(at, mask=here, other=0.0)
-        noisy, sure = narrow_value(value.to(tl.float32), words[k], steps, inverse, grid)
+        at = start + (k * BLOCK + lane)
+        noisy, sure = narrow_value(values[k].to(tl.float32), words[k], steps, inverse, grid)
         unsure = sure == 0
         if not EVEN:
-            sure, unsure = sure & here, unsure & here
-        tl.store(at, as_type(noisy, x.dtype.element_ty), mask=sure)
+            sure, unsure = sure & (at < n), unsure & (at < n)
+        tl.store(x + at, as_type(noisy, x.dtype.element_ty), mask=sure)
         marks |= tl.where(unsure, 1 << k, 0)
     append(marked, count, number, marks)
 
@@ -84,7 +90,7 @@ def narrow(
 @triton.jit(do_not_specialize=KEY)
 def wide(
     x, centre, reach, numbers, marked, count, n, tile,
-    k0, k1, k2, k3, k4, k5, k6, k7,
+    k0, k1, k2, k3, one,
     BLOCK: tl.constexpr, ROUNDS: tl.constexpr,
 ):  # fmt: skip
     """Any float in place, on any grid: 8 values from a block, 64 bits each, in doubles."""
@@ -92,7 +98,7 @@ def wide(
     lane = tl.arange(0, BLOCK)
     number = (tile * BLOCK + lane).to(tl.uint32)
     none = tl.full((), 0, tl.uint32)
-    words = block(k0, k1, k2, k3, k4, k5, k6, k7, number, none, none, none, ROUNDS)
+    words = block(k0, k1, k2, k3, one, number, none, none, none, ROUNDS)
     start = tile.to(tl.int64) * (8 * BLOCK)
     sure_near = tl.load(numbers + 4)
     marks = tl.zeros((BLOCK,), tl.int32)

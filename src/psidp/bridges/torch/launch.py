@@ -1,5 +1,6 @@
 """One launch of the kernels: noise added in place to a contiguous tensor under a key of its own."""
 
+import threading
 from dataclasses import dataclass
 
 import torch
@@ -24,8 +25,30 @@ class Shape:
     """How a launch is cut: lanes to a tile of the fast kernel and of the slow one, a thread each, and its programs."""
 
     block: int = 128
-    lanes: int = 128
-    programs: int = 1056
+    lanes: int = 32
+    programs: int = 8448
+
+
+class _Counters(threading.local):
+    """Zeros on a device, made many at a time, since making a few takes as long as a launch.
+
+    All lie on multiples of 16 bytes: kernels are compiled anew for pointers that are aligned differently.
+    """
+
+    def __init__(self) -> None:
+        self._unused: dict[torch.device, list[torch.Tensor]] = {}
+
+    def zeros(self, device: torch.device) -> torch.Tensor:
+        """Counters at zero that nobody else has had: how many are marked, how many are open, and two to spare."""
+        unused = self._unused.setdefault(device, [])
+        if not unused:
+            unused.extend(torch.zeros(512, 4, dtype=torch.int32, device=device).unbind())
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)  # another stream may use them first
+        return unused.pop()
+
+
+_COUNTERS = _Counters()
 
 
 def layout_of(noise: RoundedGaussian, x: torch.Tensor, shape: Shape, rounds: int) -> Layout:
@@ -38,17 +61,17 @@ def add(x: torch.Tensor, noise: RoundedGaussian, key: Key, layout: Layout, shape
     """Add noise to a flat contiguous tensor; how many entries the host had to settle."""
     lanes = -(-x.numel() // (layout.per * layout.block)) * layout.block
     marked = torch.empty(lanes, dtype=torch.int64, device=x.device)
-    hard = torch.empty(HARD, dtype=torch.int64, device=x.device)
-    count = torch.zeros(2, dtype=torch.int32, device=x.device)
+    count = _COUNTERS.zeros(x.device)
     lookup = tables(noise.sigma, noise.grid, x.device)
     (_narrow if layout.per == 16 else _wide)(x, noise, key, layout, shape, lookup, marked, count)
-    slow.settle[(shape.programs,)](
+    hard = torch.empty(HARD, dtype=torch.int64, device=x.device)
+    slow.settle[(min(shape.programs, -(-lanes // shape.lanes)),)](
         x, marked, count, hard, HARD, layout.block,
         lookup.centre, lookup.reach, lookup.numbers, lookup.weights, lookup.cells,
-        *key.arguments(),
+        *key.arguments(), 1,
         PER=layout.per, LANES=shape.lanes, ROUNDS=layout.rounds, num_warps=max(1, shape.lanes // 32),
     )  # fmt: skip
-    left = int(count[1])
+    left = int(count.tolist()[1])
     if left:
         _finish(x, noise, key, layout, hard, left)
     return left
@@ -64,7 +87,7 @@ def _narrow(
         if tiles:
             fast.narrow[(tiles,)](
                 x, lookup.steps, marked, count, 1.0 / noise.grid, noise.grid, n, first,
-                *key.arguments(),
+                *key.arguments(), 1,
                 EVEN=even, BLOCK=layout.block, ROUNDS=layout.rounds, num_warps=max(1, shape.block // 32),
             )  # fmt: skip
 
@@ -77,7 +100,7 @@ def _wide(
     tiles = -(-x.numel() // (layout.per * layout.block))
     fast.wide[(tiles,)](
         x, lookup.centre, lookup.reach, lookup.numbers, marked, count, x.numel(), 0,
-        *key.arguments(),
+        *key.arguments(), 1,
         BLOCK=layout.block, ROUNDS=layout.rounds, num_warps=max(1, shape.block // 32),
     )  # fmt: skip
 

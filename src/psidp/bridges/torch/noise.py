@@ -1,6 +1,7 @@
 """Exact noise on tensors: in place, on the device they live on, or refused before anything is drawn."""
 
 import re
+from functools import lru_cache
 from math import frexp, ldexp
 from types import ModuleType
 from typing import Any
@@ -16,8 +17,8 @@ from psidp.symbols import symbol
 
 __all__ = ["add_noise_", "release"]
 
-COARSENESS = {torch.float32: 20, torch.bfloat16: 20, torch.float64: 24}
-"""Unless told, the grid of a tensor of this type is 2^20 or 2^24 times finer than sigma, up to twice that."""
+COARSENESS = {torch.float32: 16, torch.bfloat16: 16, torch.float64: 20}
+"""Unless told, the grid of a tensor of this type is 2^16 or 2^20 times finer than sigma, up to twice that."""
 
 FINEST = 2.0**30
 """On a GPU the grid is at most so many times finer than sigma."""
@@ -40,8 +41,8 @@ def add_noise_(tensor: torch.Tensor, sigma: float, *, grid: float | None = None)
     Args:
         tensor: float32, bfloat16 or float64, of any shape and layout in memory, on any device.
         sigma: standard deviation of the noise, a number.
-        grid: a power of two in [sigma 2^-44, sigma], on a GPU in [sigma 2^-30, sigma]; unless told, 2^20 to 2^21 times
-            below sigma, and 2^24 to 2^25 times for float64.
+        grid: a power of two in [sigma 2^-44, sigma], on a GPU in [sigma 2^-30, sigma]; unless told, 2^16 to 2^17 times
+            below sigma, and 2^20 to 2^21 times for float64. Rounding to it adds at most 2^-35 of the noise's variance.
 
     NaN counts as 0 and infinities as the largest number, without a word. Refused before anything is drawn: integers,
     tensors that require grad, tensors that share memory with themselves, a call inside the capture of a CUDA graph.
@@ -105,9 +106,15 @@ def _rounded(tensor: torch.Tensor, sigma: Any, grid: float | None) -> RoundedGau
     """The law of the noise, or a refusal."""
     if isinstance(sigma, torch.Tensor):
         raise TypeError("sigma (standard deviation of the noise) must be a number, got a tensor. Pass float(sigma).")
+    return _law(tensor.dtype, sigma if type(sigma) is float else symbol("sigma").number(sigma), grid)
+
+
+@lru_cache(maxsize=64)
+def _law(dtype: torch.dtype, sigma: float, grid: float | None) -> RoundedGaussian:
+    """Checked once for many calls."""
     sigma = symbol("sigma").number(sigma)
     if grid is None:
-        grid = ldexp(1.0, max(frexp(sigma)[1] - 1 - COARSENESS[tensor.dtype], -1020))
+        grid = ldexp(1.0, max(frexp(sigma)[1] - 1 - COARSENESS[dtype], -1020))
     return RoundedGaussian(sigma, grid)
 
 
@@ -136,12 +143,17 @@ def refuse_old_triton() -> None:
         import triton
     except ImportError as error:
         raise MissingExtraError("triton", "torch") from error
-    found = tuple(int(part) for part in re.findall(r"\d+", triton.__version__)[:2])
-    if not found >= OLDEST:
+    if not _release(triton.__version__) >= OLDEST:
         raise RuntimeError(
             f"noise on a GPU needs triton {OLDEST[0]}.{OLDEST[1]} or newer, got {triton.__version__}. "
             "Install a newer torch, which brings it, or move the tensor to the CPU."
         )
+
+
+@lru_cache(maxsize=1)
+def _release(version: str) -> tuple[int, ...]:
+    """The first two numbers of a version."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
 
 
 def _on_the_host(flat: torch.Tensor, noise: RoundedGaussian) -> None:

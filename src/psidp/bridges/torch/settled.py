@@ -31,8 +31,8 @@ class Layout:
     def words(self, key: Key, position: NDArray[np.int64]) -> NDArray[np.int64]:
         """The 64-bit word that each entry begins with, the slot in its 13 low bits.
 
-        Of 16 entries to a lane each has 32 bits of its lane's block: slot and 19 bits of the place, followed by 32 of
-        its own block in domain MORE; in an odd slot, which is a mirrored one, all bits of the place are flipped.
+        Of 16 entries to a lane each has 32 bits of its lane's block: cell, 19 bits of the place and sign, followed by
+        32 of its own block in domain MORE; in an odd slot, which is a mirrored one, all bits of the place are flipped.
         """
         lane, index = self.places(position)
         block = blocks(key, lane.astype(np.uint64), 0, FAST, self.rounds).astype(np.uint64)
@@ -42,8 +42,8 @@ class Layout:
             return np.asarray((low | high << np.uint64(32)).view(np.int64))
         first = block[index, column].view(np.int64)
         more = blocks(key, position.astype(np.uint64), 0, MORE, self.rounds)[0].astype(np.int64)
-        place = ((first << 32 >> 45) << 32) | more
-        return np.asarray((np.where(first & 1, ~place, place) << 13) | (first & (table.SLOTS - 1)))
+        sign, place = first & 1, (((first >> 1 & 0x7FFFF) - 0x40000) << 32) | more
+        return np.asarray((np.where(sign == 1, ~place, place) << 13) | (first >> 20 << 1 | sign))
 
 
 class _Own:

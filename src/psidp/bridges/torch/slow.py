@@ -11,7 +11,7 @@ from psidp.bridges.torch.fast import as_type, wide_value
 
 __all__ = ["settle"]
 
-KEY = ["k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7", "capacity", "tile"]
+KEY = ["k0", "k1", "k2", "k3", "one", "capacity", "tile"]
 LEFT_OVER: tl.constexpr = tl.constexpr(8182)
 RECTANGLES: tl.constexpr = tl.constexpr(4091)
 CELLS: tl.constexpr = tl.constexpr(4283)
@@ -61,14 +61,21 @@ def _proposal(choice, place, level, weights, cells, live):
 
 
 @triton.jit
-def _replaced(slot, word, low, high, live, weights, cells, k0, k1, k2, k3, k4, k5, k6, k7, ROUNDS: tl.constexpr):
-    """Slots and words with what the rectangles leave over drawn anew, and where that was not decided."""
-    pending = live & (slot >= LEFT_OVER)
+def _settled_words(slot, word, low, high, live, weights, cells, k0, k1, k2, k3, one, ROUNDS: tl.constexpr):
+    """32 bits more for each word; slots and words of what the rectangles leave over, and where that was not decided.
+
+    One loop for both, so that a lane's block is either its extension or its first proposals.
+    """
+    left_over = slot >= LEFT_OVER
+    pending = live & left_over
     open_ = pending & (slot < 0)
+    domain = tl.where(left_over, PROPOSAL, MORE).to(tl.uint32)
+    extra = tl.zeros_like(low)
     serial = tl.full((), 0, tl.uint32)
-    domain = tl.full((), PROPOSAL, tl.uint32)
-    while tl.max(pending.to(tl.int32), 0) > 0:
-        w = block(k0, k1, k2, k3, k4, k5, k6, k7, low, high, serial, domain, ROUNDS)
+    again = 1
+    while again > 0:
+        w = block(k0, k1, k2, k3, one, low, high, serial, domain, ROUNDS)
+        extra = tl.where(serial == 0, w[0], extra)
         for half in tl.static_range(2):
             choice = _word(w[6 * half], w[6 * half + 1])
             place = _word(w[6 * half + 2], w[6 * half + 3])
@@ -79,7 +86,8 @@ def _replaced(slot, word, low, high, live, weights, cells, k0, k1, k2, k3, k4, k
             open_ = open_ | unknown
             pending = pending & (taken == 0) & (unknown == 0)
         serial += 1
-    return slot, word, open_
+        again = tl.max(pending.to(tl.int32), 0)
+    return slot, word, extra, left_over, open_
 
 
 @triton.jit
@@ -98,33 +106,35 @@ def _first(words, marks, PER: tl.constexpr):
 @triton.jit(do_not_specialize=KEY)
 def settle(
     x, marked, count, hard, capacity, tile, centre, reach, numbers, weights, cells,
-    k0, k1, k2, k3, k4, k5, k6, k7,
+    k0, k1, k2, k3, one,
     PER: tl.constexpr, LANES: tl.constexpr, ROUNDS: tl.constexpr,
 ):  # fmt: skip
     """Settle the marked values of a list whose length the GPU knows; what is still open goes to the list `hard`."""
     total = tl.load(count)
     sure_far = tl.load(numbers + 5)
     none = tl.full((), 0, tl.uint32)
-    more = tl.full((), MORE, tl.uint32)
     for start in range(tl.program_id(0) * LANES, total, tl.num_programs(0) * LANES):
         at = start + tl.arange(0, LANES)
         entry = tl.load(marked + at, mask=at < total, other=0)
         lane = entry >> 16
         marks = (entry & 65535).to(tl.int32)
-        words = block(k0, k1, k2, k3, k4, k5, k6, k7, lane.to(tl.uint32), none, none, none, ROUNDS)
+        words = block(k0, k1, k2, k3, one, lane.to(tl.uint32), none, none, none, ROUNDS)
         while tl.max(marks, 0) > 0:
             live = marks != 0
             index, word, marks = _first(words, marks, PER)
             position = (lane // tile) * (PER * tile) + index * tile + lane % tile
             low, high = position.to(tl.uint32), (position >> 32).to(tl.uint32)
-            slot = (word & 8191).to(tl.int32)
-            if PER == 16:
-                extra = block(k0, k1, k2, k3, k4, k5, k6, k7, low, high, none, more, ROUNDS)
-                place = ((word << 32) >> 45 << 32) | extra[0].to(tl.int64)
-                word = (tl.where((slot & 1) == 1, place ^ -1, place) << 13) | slot.to(tl.int64)
-            slot, word, open_ = _replaced(
-                slot, word, low, high, live, weights, cells, k0, k1, k2, k3, k4, k5, k6, k7, ROUNDS
+            slot = (((word >> 20 << 1) | (word & 1)) if PER == 16 else (word & 8191)).to(tl.int32)
+            odd = (slot & 1) == 1
+            slot, drawn, extra, left_over, open_ = _settled_words(
+                slot, word, low, high, live, weights, cells, k0, k1, k2, k3, one, ROUNDS
             )
+            if PER == 16:
+                place = ((((word >> 1) & 0x7FFFF) - 0x40000) << 32) | extra.to(tl.int64)
+                place = tl.where(odd, place ^ -1, place) << 13
+                word = tl.where(left_over, drawn, place | slot.to(tl.int64))
+            else:
+                word = drawn
             value = tl.load(x + position, mask=live, other=0.0).to(tl.float64)
             noisy, away = wide_value(value, slot, word, centre, reach, numbers)
             sure = live & (away < sure_far) & (open_ == 0)

@@ -60,17 +60,19 @@ def tables(sigma: float, grid: float, device: torch.device) -> Tables:
 
 
 def _steps(scale: float) -> np.ndarray:
-    """Four floats for each cell: A and b with A + b = scale (C - (3 - 2^-19) H), G = 2 scale H, and nothing.
+    """Four floats for each cell: A and b with A + b = scale C - (1 - 2^-19) E/16, E = 16 scale H, and room for doubt.
 
     A is whole, and b at most a half; NaN in the cells that stand for what the rectangles leave over. Two floats at a
-    time make a word of 64 bits.
+    time make a word of 64 bits. The room is how far a rounding may have gone for it to be certain.
     """
     rows = np.full((CELLS, 4), np.nan, np.float32)
-    reach = (2.0 * scale * table.REACH[: table.LEFT_OVER : 2]).astype(np.float32)
-    low = scale * table.CENTRE[: table.LEFT_OVER : 2] - (3.0 - 2.0**-19) * (0.5 * reach.astype(np.float64))
+    reach = (16.0 * scale * table.REACH[: table.LEFT_OVER : 2]).astype(np.float32)
+    low = scale * table.CENTRE[: table.LEFT_OVER : 2] - (1.0 - 2.0**-19) * (reach.astype(np.float64) / 16.0)
     rows[: table.RECTANGLES, 0] = np.rint(low)
     rows[: table.RECTANGLES, 1] = low - np.rint(low)
     rows[: table.RECTANGLES, 2] = reach
+    room = (0.5 - 2.0**-22) - 1.1875 * 2.0**-23 * reach.astype(np.float64)
+    rows[: table.RECTANGLES, 3] = np.nextafter(room.astype(np.float32), np.float32(-np.inf))
     return rows.view(np.int64).reshape(-1)
 
 
