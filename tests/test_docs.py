@@ -29,6 +29,8 @@ def blocks(page, language):
 def test_python_examples_print_what_the_page_says(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     source = "\n".join(blocks(page, "python"))
+    if "import torch" in source:
+        pytest.importorskip("torch")
     test = doctest.DocTestParser().get_doctest(source, {}, name(page), str(page), 0)
     runner = doctest.DocTestRunner(optionflags=FLAGS)
     assert runner.run(test).failed == 0

@@ -64,6 +64,7 @@ from psidp.maths.roc import (
 )
 from psidp.present import figures, notebook
 from psidp.present.card import Card, card
+from psidp.present.training import training_bar
 from psidp.release import ask, denoise
 from psidp.release.budget import Partitions
 from psidp.release.clipping import ClippedSum, clip_sum
@@ -156,5 +157,6 @@ __all__ = [
     "sufficient_delta_gap",
     "tangent",
     "tpr_from_psi",
+    "training_bar",
     "zcdp_from_psi",
 ]

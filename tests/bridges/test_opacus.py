@@ -17,7 +17,7 @@ def test_a_missing_library_is_refused_with_its_install_line(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    for call in (bridge.register, bridge.accountant_class):
+    for call in (bridge.register, bridge.accountant_class, lambda: bridge.exact_noise(None)):
         with pytest.raises(psidp.MissingExtraError, match=r"pip install 'psidp\[opacus\]'"):
             call()
 

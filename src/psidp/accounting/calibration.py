@@ -88,11 +88,16 @@ def largest_steps(
 
     if not fits(1):
         return 0
-    guess = 1
     if delta is not None:
         rough = partial(_rough_epsilon, noise_multiplier, sampling_rate, delta)
         guess = _last(lambda steps: rough(steps) <= goal, 1, 1)
-    return _last(fits, guess if guess == 1 or fits(guess) else 1, max(guess // 64, 1))
+    else:  # psi and advantage grow about as the root of the steps
+        guess = max(
+            1, int(64.0 * min(goal / loss(account(DPSGD(noise_multiplier, sampling_rate, 64, sampling))), 1e4) ** 2)
+        )
+    while guess > 1 and not fits(guess):
+        guess -= max(guess // 16, 1)
+    return _last(fits, guess, max(guess // 64, 1))
 
 
 def _rough_epsilon(noise_multiplier: float, sampling_rate: float, delta: float, steps: int) -> float:

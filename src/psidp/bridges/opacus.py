@@ -1,11 +1,12 @@
-"""Opacus: an accountant that PrivacyEngine can use, with psidp's certified epsilon."""
+"""Opacus: an accountant that PrivacyEngine can use, and exact noise in place of its own."""
 
 from typing import Any
 
 from psidp.accounting import DPSGD, account
 from psidp.errors import MissingExtraError
+from psidp.symbols import symbol
 
-__all__ = ["MECHANISM", "accountant_class", "register"]
+__all__ = ["MECHANISM", "accountant_class", "exact_noise", "register"]
 
 MECHANISM = "psidp"
 
@@ -22,6 +23,57 @@ def register() -> type[Any]:
     made = accountant_class()
     registry.register_accountant(MECHANISM, made, force=True)
     return made
+
+
+def exact_noise(optimizer: Any) -> Any:
+    """The optimizer that `make_private` gave, with psidp's noise in place of Opacus' own: `exact_noise(optimizer)`.
+
+    From now on its add_noise leaves in p.grad a rounding of summed_grad + sigma N, N a true normal, with
+    sigma = noise_multiplier * max_grad_norm, under a key from the operating system made for each call: no generator,
+    no seed, no attack on floating point. NaN counts as 0. All else is Opacus': it clips and sums in floats, so that
+    the sensitivity of its sum is max_grad_norm up to rounding errors, which nobody has bounded (docs/torch.md).
+
+    Refused, with the optimizer as it was: optimizers that add noise in another way (distributed ones, adaptive
+    clipping), and a noise_multiplier of 0.
+    """
+    try:
+        from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
+    except ImportError as missing:
+        raise MissingExtraError("opacus", "opacus") from missing
+    from psidp.bridges.torch.noise import add_noise_
+
+    known = (DPOptimizer.add_noise, DPOptimizerFastGradientClipping.add_noise)
+    if getattr(type(optimizer), "add_noise", None) not in known:
+        raise TypeError(
+            f"optimizer must be the DPOptimizer that make_private gave, got {type(optimizer).__name__}. Optimizers "
+            "that are distributed or adapt their clipping add noise in ways of their own."
+        )
+    _sigma(optimizer)
+
+    def add_noise() -> None:
+        """Opacus' own bookkeeping without noise, then exact noise on each p.grad; none is left bare by an error."""
+        sigma, multiplier = _sigma(optimizer), optimizer.noise_multiplier
+        optimizer.noise_multiplier = 0.0
+        try:
+            type(optimizer).add_noise(optimizer)
+            for p in optimizer.params:
+                add_noise_(p.grad, sigma)
+        except BaseException:
+            for p in optimizer.params:
+                p.grad = None
+            raise
+        finally:
+            optimizer.noise_multiplier = multiplier
+
+    optimizer.add_noise = add_noise
+    return optimizer
+
+
+def _sigma(optimizer: Any) -> float:
+    """Standard deviation of the noise on the sum, read anew for each step, since schedulers change it."""
+    if hasattr(optimizer, "_adjusted_noise_multiplier"):
+        raise TypeError("optimizer must not adapt its clipping: what it then adds is not accounted here.")
+    return symbol("noise_multiplier").number(optimizer.noise_multiplier) * float(optimizer.max_grad_norm)
 
 
 def accountant_class() -> type[Any]:

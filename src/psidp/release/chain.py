@@ -27,6 +27,7 @@ _MINE = _C.budget == bindparam("budget")
 _CHANGE = text("state NOT IN ('spent', 'answered', 'withheld', 'interrupted')")  # in the very words of its index
 _LAST = select(ENTRIES).order_by(_C.id.desc()).limit(1)
 _LAST_OF = _LAST.where(_MINE)
+_ENTRY = select(ENTRIES).where(_C.id == bindparam("id"))
 _LAST_UNTIL = _LAST_OF.where(_C.id <= bindparam("until"))
 _LAST_OF_PARTITION = _LAST_OF.where(_C.partition == bindparam("partition"), text("partition <> ''"))
 _KEYED = select(ENTRIES).where(_MINE, _C.key == bindparam("key"), text("key <> ''")).order_by(_C.id)
@@ -54,6 +55,13 @@ class Chain:
         if until is not None:
             return self._one(_LAST_UNTIL, budget=budget, until=until)
         return self._one(_LAST_OF, budget=budget)
+
+    def spend(self, entry: int) -> Entry:
+        """The spend that has this number, or a refusal."""
+        found = self._one(_ENTRY, id=entry)
+        if found is None or found.state != "spent":
+            raise ValueError(f"entry {entry} of this ledger must be a spend, got {found.state if found else 'none'}.")
+        return found
 
     def opening_of(self, budget: str) -> Entry:
         """The entry that opened a budget, or a refusal."""

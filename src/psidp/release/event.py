@@ -7,7 +7,8 @@ The ledger stores what happened, any theory may price it later. Kinds are only e
     {"kind": "claim", "mechanism": "laplace", "epsilon": 1.0}     what another mechanism claims: epsilon; epsilon and
                                                                   delta; zcdp and kappa; alpha, rho and kappa
     {"kind": "dpsgd", "noise_multiplier": 1.0, "sampling_rate": 0.01, "steps": 1000, "sampling": "poisson",
-     "kappa": 1e-10}                                              a DP-SGD run, at the price of its certified curve
+     "kappa": 1e-10}                                              a DP-SGD run, at the price of its certified curve;
+                                                                  "failure": a chance of its own to fail outright
 """
 
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from typing import Any
 from psidp.accounting import DPSGD, account
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import Adjacency
 
 __all__ = ["agrees", "checked", "price", "priced_run"]
 
@@ -53,7 +55,7 @@ def _dpsgd(values: Mapping[str, Any], terms: Terms) -> Guarantee:
     """What a whole run costs, its parameters fixed beforehand."""
     names = ("noise_multiplier", "sampling_rate", "steps", "sampling")
     run = DPSGD(**{name: values[name] for name in names}, **terms)
-    return account(run).guarantee(values["kappa"])
+    return priced_run(run, values["kappa"], values.get("failure", 0.0))[0]
 
 
 PRICES: dict[str, Callable[[Mapping[str, Any], Terms], Guarantee]] = {
@@ -83,11 +85,19 @@ def price(event: Mapping[str, Any], **terms: Any) -> Guarantee | None:
         raise ValueError(f"an event of kind {kind} must say its {missing.args[0]}.") from None
 
 
-def priced_run(run: DPSGD, kappa: float) -> tuple[Guarantee, dict[str, Any]]:
-    """What a run costs at a kappa, and the event that says what it was."""
+def priced_run(run: DPSGD, kappa: float, failure: float = 0.0) -> tuple[Guarantee, dict[str, Any]]:
+    """What a run costs at a kappa, its own chance of failure included, and the event that says what it was."""
     event = {"kind": "dpsgd", "noise_multiplier": run.noise_multiplier, "sampling_rate": run.sampling_rate}
     event |= {"steps": run.steps, "sampling": run.sampling, "kappa": kappa}
-    return account(run).guarantee(kappa), event
+    if not failure:
+        return account(run).guarantee(kappa), event
+    own = Guarantee(0.0, failure, _adjacency(run), run.unit)
+    return account([run, own]).guarantee(kappa), event | {"failure": own.kappa}
+
+
+def _adjacency(run: DPSGD) -> Adjacency:
+    """A run's adjacency, which it always has once it is made."""
+    return run.adjacency or "add-remove"
 
 
 def agrees(event: Mapping[str, Any], guarantee: Guarantee) -> bool:

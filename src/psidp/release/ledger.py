@@ -131,6 +131,7 @@ class Ledger:
         *,
         purpose: str,
         kappa: float = 0.0,
+        failure: float = 0.0,
         event: Mapping[str, Any] | None = None,
         partition: str = "",
         key: str = "",
@@ -143,6 +144,7 @@ class Ledger:
             guarantee: what the release costs; or a DP-SGD run, which is charged whole.
             purpose: why, in words.
             kappa: for a run, the probability of outright failure to account it at.
+            failure: for a run, the part of kappa that its implementation has of its own, such as PrivateStep.kappa.
             event: what is released, such as {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}; the guarantee has
                 to be its price, and verify recomputes it.
             partition: the part of the data that is read, in a budget opened in partitions.
@@ -156,9 +158,9 @@ class Ledger:
         if key:
             check_text("key", key)
         if isinstance(guarantee, DPSGD):
-            guarantee, event = priced_run(guarantee, kappa)
-        elif kappa:
-            raise TypeError("kappa must be given with a DP-SGD run; a guarantee has its own.")
+            guarantee, event = priced_run(guarantee, kappa, failure)
+        elif kappa or failure:
+            raise TypeError("kappa and failure must be given with a DP-SGD run; a guarantee has its own.")
         event = checked(event, guarantee)
         return Spend(
             store=self._begun(),
@@ -171,6 +173,32 @@ class Ledger:
             key=key,
             request=request_digest(request, guarantee, event, partition) if key else "",
         )
+
+    def used(self, spend: Entry, steps: int) -> Entry:
+        """The entry that says how many steps of a DP-SGD run were taken, all of which `spend` paid for; no refund.
+
+        Refused, with the ledger as it was: an entry that is not this ledger's spend on a run, more steps than it paid.
+        """
+
+        def noted(chain: Chain) -> Entry:
+            paid = chain.spend(spend.id)
+            run = paid.details()
+            if not (paid.hash == spend.hash and run["kind"] == "dpsgd"):
+                raise ValueError(
+                    f"entry {spend.id} of this ledger must be the spend on a DP-SGD run that is spoken of."
+                )
+            if isinstance(steps, bool) or not (isinstance(steps, int) and 0 <= steps <= run["steps"]):
+                raise ValueError(
+                    f"steps must be a whole number of at most {run['steps']}, which entry {paid.id} paid for, "
+                    f"got steps={steps}."
+                )
+            return chain.append(paid.budget, "answered", {"kind": "used", "steps": steps}, refers=paid.id)
+
+        return self._write(noted)
+
+    def spent(self, entry: int) -> Entry:
+        """The spend that has this number."""
+        return self._read(lambda chain: chain.spend(entry))
 
     def answered(self, budget: str, key: str) -> bool:
         """Whether an answer is stored under an idempotency key, so that asking again costs nothing."""

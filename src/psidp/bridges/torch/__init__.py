@@ -12,5 +12,6 @@ if find_spec("torch") is None:
 
 from psidp.bridges.torch.noise import add_noise_, release
 from psidp.bridges.torch.step import PrivateStep
+from psidp.bridges.torch.trainer import PrivateTrainer
 
-__all__ = ["PrivateStep", "add_noise_", "release"]
+__all__ = ["PrivateStep", "PrivateTrainer", "add_noise_", "release"]

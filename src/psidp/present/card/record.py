@@ -4,9 +4,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from datetime import date as calendar_date
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
-from psidp.accounting import PrivacyCurve
+from psidp.accounting import DPSGD, PrivacyCurve, account
 from psidp.guarantee import Guarantee
 from psidp.maths.normal import UNIT
 from psidp.present.card.reproduce import command_of
@@ -163,10 +163,28 @@ class Card:
         return made
 
 
-def card(promise: Guarantee | PrivacyCurve, *, kappa: float = KAPPA, date: str | None = None, **said: Any) -> Card:
-    """The card of a guarantee, or of an accounted curve: then of the smallest psi that, with kappa, covers it.
+@runtime_checkable
+class Trained(Protocol):
+    """A training that knows its run: what PrivateTrainer.fit gives back."""
 
-    `date` is today unless given; every other keyword is a field of Card.
+    run: DPSGD
+    curve: PrivacyCurve
+    clip: float
+    kappa: float
+    ledger_head: str | None
+
+
+def card(
+    promise: Guarantee | PrivacyCurve | DPSGD | Trained,
+    *,
+    kappa: float | None = None,
+    date: str | None = None,
+    **said: Any,
+) -> Card:
+    """The card of a guarantee; or of a curve, a run or a training, and then of the psi that covers it with kappa.
+
+    `date` is today unless given; every other keyword is a field of Card, where `audit` may be what an audit gave. A run
+    fills in its mechanism, a training its ledger too.
 
     Examples:
         >>> made = card(Guarantee(1.0), title="Mean age", date="2026-01-31")
@@ -174,9 +192,38 @@ def card(promise: Guarantee | PrivacyCurve, *, kappa: float = KAPPA, date: str |
         0.76024...
         >>> Card.from_json(made.to_json()) == made
         True
+        >>> card(DPSGD(1.0, 0.01, 1000)).mechanism.steps
+        1000
     """
+    if isinstance(promise, Trained):
+        said = {"ledger_head": promise.ledger_head, "mechanism": _of_run(promise.run, promise.clip)} | said
+        kappa = promise.kappa if kappa is None else kappa
+        promise = promise.curve
+    if isinstance(promise, DPSGD):
+        said = {"mechanism": _of_run(promise)} | said
+        promise = account(promise)
     if isinstance(promise, PrivacyCurve):
+        kappa = KAPPA if kappa is None else kappa
         said = {"regret": float(promise.regret(kappa).upper)} | said
         promise = promise.guarantee(kappa)
+    if hasattr(said.get("audit"), "to_dict"):
+        said["audit"] = _of_audit(said["audit"])
     day = calendar_date.today().isoformat() if date is None else date
     return Card(promise, date=day, software=f"psidp {version('psidp')}", **said)
+
+
+def _of_run(run: DPSGD, clip: float | None = None) -> Mechanism:
+    """How a run's noise was made."""
+    return Mechanism(
+        name="DP-SGD",
+        sensitivity=clip,
+        noise_multiplier=run.noise_multiplier,
+        sampling_rate=run.sampling_rate,
+        steps=run.steps,
+        sampling=run.sampling,
+    )
+
+
+def _of_audit(found: Any) -> Audited:
+    """What an audit's result says, for the card."""
+    return Audited(psi_lower=found.psi, confidence=found.confidence, method=found.method)

@@ -8,8 +8,10 @@ from psidp.present.figures.outputs import densities, loss
 from psidp.present.figures.paper import paper_figure
 from psidp.present.figures.rates import profile, roc, tradeoff
 from psidp.present.figures.tangents import conversions, tangent
+from psidp.present.figures.trainings import accuracy
 
 __all__ = [
+    "accuracy",
     "claim_and_audit",
     "comparison",
     "conversions",

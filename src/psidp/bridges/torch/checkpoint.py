@@ -1,0 +1,46 @@
+"""The checkpoint: what a run has released so far, in one file that is old or new and never half of each."""
+
+import pickle
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from psidp.bridges.torch.journal import durable, sync_folder
+
+__all__ = ["load", "loads_again", "save"]
+
+
+def save(path: Path, values: dict[str, Any]) -> None:
+    """Write a checkpoint in the place of the one before, durably: a file beside it first, then its name."""
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as file:
+        torch.save(values, file)
+        file.flush()
+        durable(file.fileno())
+    part.replace(path)
+    sync_folder(path)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """What save wrote: tensors and plain values, never code."""
+    try:
+        values = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as trouble:
+        raise ValueError(f"{path.name} is not a checkpoint that can be read: {type(trouble).__name__}.") from trouble
+    if not (isinstance(values, dict) and {"identity", "applied", "model", "optimizer", "schedule"} <= values.keys()):
+        raise ValueError(f"{path.name} is not a checkpoint of a training run.")
+    return values
+
+
+def loads_again(values: Any) -> bool:
+    """Whether what is saved can be read back without running code."""
+    buffer = BytesIO()
+    try:
+        torch.save(values, buffer)
+        buffer.seek(0)
+        torch.load(buffer, weights_only=True)
+    except (RuntimeError, AttributeError, TypeError, pickle.PickleError):
+        return False
+    return True
