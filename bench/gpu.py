@@ -6,7 +6,6 @@ Also a script of its own: python bench/gpu.py [check] [speed] [law], each part b
 import math
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
@@ -15,6 +14,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "src")]
 
+from bench.device import every, milliseconds, named
 from bench.timing import Report
 
 SIGMA = 1.3
@@ -29,17 +29,7 @@ CIPHERS = (20, 12, 8)
 
 def run(full: bool, seed: int) -> list[Report]:
     """All parts, or one line where there is no GPU."""
-    try:
-        import torch
-
-        there = torch.cuda.is_available()
-    except ImportError:
-        there = False
-    if not there:
-        report = Report("Noise on a GPU")
-        report.say("not measured", "no CUDA device here")
-        return [report]
-    return [part(seed) for part in (check, speed, law)]
+    return every("Noise on a GPU", PARTS, seed)
 
 
 def check(seed: int) -> Report:
@@ -151,7 +141,7 @@ def _side_by_side(torch: Any, report: Report, x: Any) -> None:
     times: dict[str, list[float]] = {name: [] for name in calls}
     for round_ in range(103):
         for name, call in calls.items():
-            ms = _once(torch, call)
+            ms = milliseconds(torch, call)
             times[name] += [ms] if round_ >= 3 else []
     middle = {name: median(several) for name, several in times.items()}
     for name in list(calls)[1:]:
@@ -244,17 +234,7 @@ def _clocked(torch: Any, call: Callable[[], Any], rounds: int = 15) -> float:
     call = getattr(call, "fast", call)
     for _ in range(3):
         call()
-    return median(_once(torch, call) for _ in range(rounds))
-
-
-def _once(torch: Any, call: Callable[[], Any]) -> float:
-    """Milliseconds of one call by device events."""
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    begin.record()
-    call()
-    end.record()
-    torch.cuda.synchronize()
-    return float(begin.elapsed_time(end))
+    return median(milliseconds(torch, call) for _ in range(rounds))
 
 
 def _line(report: Report, name: str, ms: float, yardstick: float, note: str = "", n: int = SIZE) -> None:
@@ -330,20 +310,7 @@ def _kolmogorov(x: float) -> float:
     return min(1.0, max(0.0, 2 * sum((-1) ** (k - 1) * math.exp(-2 * k * k * x * x) for k in range(1, 101))))
 
 
-def main() -> None:
-    """The parts named on the command line, all when none is; one that fails does not lose the others."""
-    from rich.console import Console
-
-    parts = {"check": check, "speed": speed, "law": law}
-    console = Console(highlight=False, width=150)
-    for name in sys.argv[1:] or parts:
-        began = time.perf_counter()
-        try:
-            parts[name](seed=1).show(console)
-        except Exception:
-            console.print(traceback.format_exc()[-3000:])
-        console.print(f"{name}: {time.perf_counter() - began:.0f} s\n")
-
+PARTS = {"check": check, "speed": speed, "law": law}
 
 if __name__ == "__main__":
-    main()
+    named(PARTS)

@@ -4,8 +4,6 @@ Also a script of its own: python bench/gpu_step.py [same] [places] [step] [draws
 """
 
 import sys
-import time
-import traceback
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "src")]
 
+from bench.device import every, milliseconds, named
 from bench.timing import Report
 
 CLIP, NOISE, DEVICE = 1.0, 1.1, "cuda"
@@ -25,17 +24,7 @@ SMALL = False
 
 def run(full: bool, seed: int) -> list[Report]:
     """All parts, or one line where there is no GPU."""
-    try:
-        import torch
-
-        there = torch.cuda.is_available()
-    except ImportError:
-        there = False
-    if not there:
-        report = Report("The private step on a GPU")
-        report.say("not measured", "no CUDA device here")
-        return [report]
-    return [part(seed) for part in (same, places, step, draws)]
+    return every("The private step on a GPU", PARTS if full else SHORT, seed)
 
 
 def settings(torch: Any) -> dict[str, tuple[Any, Any, int, int]]:
@@ -209,19 +198,8 @@ def _in_turns(
     times: dict[str, list[float]] = {kind: [] for kind in contenders}
     for _ in range(rounds):
         for kind, call in contenders.items():
-            times[kind].append(_clocked(torch, lambda call=call: call(inputs, targets)))
+            times[kind].append(milliseconds(torch, lambda call=call: call(inputs, targets)))
     return {kind: median(some) for kind, some in times.items()}
-
-
-def _clocked(torch: Any, call: Callable[[], Any]) -> float:
-    """Milliseconds by device events."""
-    torch.cuda.synchronize()
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    begin.record()
-    call()
-    end.record()
-    torch.cuda.synchronize()
-    return float(begin.elapsed_time(end))
 
 
 def parts(seed: int) -> Report:
@@ -258,8 +236,8 @@ def parts(seed: int) -> Report:
             "scaling and sums alone": units,
             "noise, once a step": lambda p=private: ClippedTotals(list(p.parameters.values()), CLIP).noisy(1e9),
         }.items():
-            _clocked(torch, call)
-            report.add(f"  {what}", median(_clocked(torch, call) for _ in range(ROUNDS)), "ms")
+            milliseconds(torch, call)
+            report.add(f"  {what}", median(milliseconds(torch, call) for _ in range(ROUNDS)), "ms")
         del model, private, totals, gradients, flat
         torch.cuda.empty_cache()
     return report
@@ -311,20 +289,8 @@ def places(seed: int) -> Report:
     return report
 
 
-def main() -> None:
-    """The parts named on the command line, all when none is; one that fails does not lose the others."""
-    from rich.console import Console
-
-    known = {"same": same, "places": places, "step": step, "draws": draws, "parts": parts}
-    console = Console(highlight=False, width=150)
-    for name in sys.argv[1:] or known:
-        began = time.perf_counter()
-        try:
-            known[name](seed=1).show(console)
-        except Exception:
-            console.print(traceback.format_exc()[-3000:])
-        console.print(f"{name}: {time.perf_counter() - began:.0f} s\n")
-
+SHORT = {"same": same, "places": places, "step": step, "draws": draws}
+PARTS = SHORT | {"parts": parts}
 
 if __name__ == "__main__":
-    main()
+    named(PARTS)
