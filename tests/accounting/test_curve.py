@@ -82,6 +82,20 @@ def test_the_one_number_covers_the_curve_everywhere_and_no_smaller_one_does(kapp
     assert (CURVE.delta(near).lower > smaller.delta(near)).any()
 
 
+def test_few_steps_have_their_number_between_those_of_fewer_and_more():
+    one, two, three = (account(DPSGD(2.0, 0.25, steps)) for steps in (1, 2, 3))
+    guarantee = two.guarantee(1e-10)
+    assert one.guarantee(1e-10).psi < guarantee.psi < three.guarantee(1e-10).psi
+    epsilon = np.linspace(0.0, 2.0, 21)
+    assert (two.delta(epsilon).lower <= guarantee.delta(epsilon)).all()
+
+
+def test_the_number_is_never_above_that_without_sampling():
+    """Where e^epsilon is no float any more, sampling is all that is left out."""
+    guarantee = account(DPSGD(0.3, 0.5, 10**6)).guarantee(1e-10)
+    assert guarantee.psi == pytest.approx(1000.0 / 0.3, rel=1e-12)
+
+
 def test_the_one_number_is_below_the_stricter_published_bound():
     assert CURVE.guarantee(1e-10).psi < 0.528873721
     assert CURVE.guarantee(1e-10).psi > clt_psi_poisson(1.0, 0.01, 1000)

@@ -11,7 +11,7 @@ import numpy as np
 
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.interval import Interval
-from psidp.accounting.roads import Road, delta_bounds, epsilon_bounds
+from psidp.accounting.roads import Known, delta_bounds, epsilon_bounds, unsampled_psi
 from psidp.guarantee import Guarantee
 from psidp.maths.implied import psi_from_epsilon_delta
 from psidp.maths.normal import quantile, quantile_error
@@ -20,7 +20,13 @@ __all__ = ["covering_psi", "regret"]
 
 TIGHT = 2e-10
 ROUNDS = 14
-CELLS = 24
+PATIENCE, SLOWEST = 2, 0.8
+"""After so many rounds, splitting goes on only while it takes off a fifth of what the cover has to spare.
+
+It does not where cells are as small as the bounds of delta are wide.
+"""
+CELLS, MOST = 24, 2048
+"""Cells to begin with, and points at which a curve that is Gaussian nearly everywhere has cost enough."""
 
 
 @np.errstate(all="ignore")
@@ -36,19 +42,23 @@ def covering_psi(directions: tuple[Composition, ...], kappa: float) -> float:
 def _cover(steps: Composition, kappa: float, need: float) -> tuple[float, float]:
     """psi that covers one direction, and psi that it needs at least; cells below `need` are not looked into."""
     end = epsilon_bounds(steps, float(np.log(kappa)) - 1e-15)[1]
+    best, last = unsampled_psi(steps), np.inf
     if not end < np.inf:
-        return np.inf, need
+        return best, need
     cells = CELLS if need == 0.0 else CELLS // 3
     epsilon = end * (1.0 - np.linspace(1.0, 0.0, cells + 1) ** 2)
-    known: list[Road] = []
+    known = Known()
     low, high = _reduced(steps, epsilon, kappa, 1e-5, known)
-    for _ in range(ROUNDS):
+    for turn in range(ROUNDS):
         high[-1] = min(high[-1], 0.0)
         need = max(need, float(np.max(_implied(epsilon, low))))
         chords = _chords(epsilon, high)
-        open_cells = np.flatnonzero(chords > need * (1.0 + TIGHT))
-        if not open_cells.size:
+        found = max(float(np.max(chords)), need)
+        best = min(best, found)
+        if turn >= PATIENCE and not (found - need < SLOWEST * (last - need) and epsilon.size < MOST):
             break
+        last = found
+        open_cells = np.flatnonzero(chords > need * (1.0 + TIGHT))
         new = _inside(epsilon, open_cells)
         if not new.size:
             break
@@ -56,7 +66,7 @@ def _cover(steps: Composition, kappa: float, need: float) -> tuple[float, float]
         order = np.argsort(np.concatenate((epsilon, new)), kind="stable")
         epsilon = np.concatenate((epsilon, new))[order]
         low, high = np.concatenate((low, more_low))[order], np.concatenate((high, more_high))[order]
-    return float(max(chords.max(), need)), need
+    return best, need
 
 
 def _inside(epsilon: Array, cells: Array) -> Array:
@@ -68,7 +78,7 @@ def _inside(epsilon: Array, cells: Array) -> Array:
     return np.asarray((left[wide] + share * (right - left)[wide]).ravel())
 
 
-def _reduced(steps: Composition, epsilon: Array, kappa: float, close: float, known: list[Road]) -> tuple[Array, Array]:
+def _reduced(steps: Composition, epsilon: Array, kappa: float, close: float, known: Known) -> tuple[Array, Array]:
     """Bounds of (delta - kappa)/(1 - kappa), what is left for delta_psi to cover."""
     log_low, log_high, _ = delta_bounds(steps, epsilon, close, known)
     low, high = np.exp(log_low) * (1.0 - 1e-15), np.exp(log_high) * (1.0 + 1e-15)

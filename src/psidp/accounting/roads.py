@@ -5,8 +5,8 @@ gives proved bounds, so several of them are intersected; the last of all is what
 loses no more than its unsampled Gaussians and no less than one of its steps.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +22,7 @@ from psidp.accounting.table import ULP
 from psidp.accounting.window import Window
 from psidp.maths.implied import epsilon_from_log_delta
 
-__all__ = ["Road", "delta_bounds", "epsilon_bounds", "stays_below"]
+__all__ = ["Known", "Road", "delta_bounds", "epsilon_bounds", "stays_below", "unsampled_psi"]
 
 TOLERANCE = 1e-12
 LOOSER = 1e-9
@@ -188,9 +188,13 @@ def _unsampled(steps: Composition, log_delta: float) -> float:
     """
     if steps.gauss == 0.0 and (steps.sign == -1.0).all():
         return float(-(steps.count * np.log1p(-steps.q)).sum()) * (1.0 + 1e-12)
+    return float(epsilon_from_log_delta(unsampled_psi(steps), log_delta))
+
+
+def unsampled_psi(steps: Composition) -> float:
+    """psi of the same composition without sampling, rounded up: it covers the whole curve."""
     square = float((steps.count / steps.sigma**2).sum()) + steps.gauss
-    psi = float(np.sqrt(square)) * (1.0 + 8.0 * ULP * (steps.count.size + 2.0))
-    return float(epsilon_from_log_delta(psi, log_delta))
+    return float(np.sqrt(square)) * (1.0 + 8.0 * ULP * (steps.count.size + 2.0))
 
 
 def _one_step(steps: Composition, log_delta: float) -> float:
@@ -204,14 +208,22 @@ def _one_step(steps: Composition, log_delta: float) -> float:
     return best
 
 
+@dataclass
+class Known:
+    """Roads of one composition that were built already, and the names of those that brought no gain where they led."""
+
+    roads: list[Road] = field(default_factory=list)
+    useless: set[str] = field(default_factory=set)
+
+
 @np.errstate(all="ignore")
 def delta_bounds(
-    steps: Composition, epsilon: Array, close: float = 1e-8, known: list[Road] | None = None
+    steps: Composition, epsilon: Array, close: float = 1e-8, known: Known | None = None
 ) -> tuple[Array, Array, str]:
     """Proved bounds of log delta at each epsilon >= 0, and the road taken (the last one, if several).
 
     A contour made for one epsilon also answers for others nearby, where its bounds are within `close` of each other.
-    Roads in `known` are tried first, and new ones are added to it.
+    Roads in `known` are tried first, and new ones are added to it; those found useless there are not built again.
     """
     flat = np.asarray(epsilon, dtype=np.float64).ravel()
     low, high = np.full(flat.size, -np.inf), np.zeros(flat.size)
@@ -223,8 +235,8 @@ def delta_bounds(
     low[~left], high[~left] = -np.inf, -np.inf
     if (flat > VANISHING[0]).any():
         _vanished(steps, flat, left, high)
-    known = [] if known is None else known
-    for candidate in known:
+    known = Known() if known is None else known
+    for candidate in known.roads:
         where = np.flatnonzero(left)
         if not where.size:
             break
@@ -234,12 +246,16 @@ def delta_bounds(
     while left.any():
         where = np.flatnonzero(left)
         center = where[np.argsort(flat[where])[where.size // 2]]
-        for candidate in _roads_to_delta(steps, float(flat[center])):
-            road = candidate.road
-            known.append(candidate)
+        for candidate in _useful_roads(steps, float(flat[center]), known.useless):
+            road, before = candidate.road, high[center] - low[center]
             a, b = candidate.log_delta(flat[where])
             low[where], high[where] = np.maximum(low[where], a), np.minimum(high[where], b)
-            if high[center] - low[center] <= 1e-7:
+            width = high[center] - low[center]
+            if width < before:
+                known.roads.append(candidate)
+            elif road != CONTOURS_AT[0][0]:
+                known.useless.add(road)
+            if width <= max(close, 1e-7):
                 break
         enough = max(close, 2.0 * (high[center] - low[center]) if road == Lattice.road else 0.0)
         left[where] &= high[where] - low[where] > enough
@@ -287,12 +303,24 @@ def _first(steps: Composition, epsilon: float) -> list[Road]:
     return [next(_roads_to_delta(steps, epsilon))]
 
 
-def _roads_to_delta(steps: Composition, epsilon: float) -> Iterator[Road]:
+def _useful_roads(steps: Composition, epsilon: float, useless: Collection[str]) -> Iterator[Road]:
+    """Candidates for delta at one epsilon, but for those found useless elsewhere; these too, where others fail."""
+    answered = False
+    for candidate in _roads_to_delta(steps, epsilon, frozenset(useless)):
+        answered |= bool(np.isfinite(candidate.log_delta(np.array([epsilon]))[0][0]))
+        yield candidate
+    if not answered:
+        yield from _roads_to_delta(steps, epsilon)
+
+
+def _roads_to_delta(steps: Composition, epsilon: float, without: Collection[str] = ()) -> Iterator[Road]:
     """Candidates in order of cost for a question about delta at one epsilon."""
     as_removed = replace(steps, sign=np.where(steps.sign == 2.0, 1.0, steps.sign))
     saddle = saddle_at_epsilon(as_removed, epsilon)
     log_delta = max(saddle.log_delta, -745.0)
-    for attempt in () if (steps.sign == 2.0).any() else (_plain, _windowed_at, _extended):
+    for name, attempt in () if (steps.sign == 2.0).any() else CONTOURS_AT:
+        if name in without:
+            continue
         try:
             contour = attempt(steps, saddle, log_delta)
             found = contour.log_delta(np.array([epsilon]))[1][0]
@@ -302,7 +330,7 @@ def _roads_to_delta(steps: Composition, epsilon: float) -> Iterator[Road]:
             yield contour
         except NotCertified:
             continue
-    for _ in range(3):
+    for _ in () if Lattice.road in without else range(3):
         lattice = Lattice(steps, max(epsilon, 1e-9), log_delta, LATTICE_POINTS)
         found = lattice.log_delta(np.array([epsilon]))[1][0]
         yield lattice
@@ -319,3 +347,6 @@ def _windowed_at(steps: Composition, saddle: Saddle, log_delta: float) -> Contou
         saddle = saddle_at_epsilon(steps, epsilon, window)
         log_delta = saddle.log_delta
     return Contour(steps, saddle, LOOSER, window)
+
+
+CONTOURS_AT = (("contour", _plain), ("windowed contour", _windowed_at), ("extended contour", _extended))
