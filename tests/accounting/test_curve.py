@@ -90,6 +90,12 @@ def test_few_steps_have_their_number_between_those_of_fewer_and_more():
     assert (two.delta(epsilon).lower <= guarantee.delta(epsilon)).all()
 
 
+def test_a_run_weaker_than_kappa_has_psi_zero_and_a_weak_one_a_delta_below_its_steps_together():
+    assert account(DPSGD(1.0, 1e-6, 10)).guarantee(1e-4).psi == 0.0
+    weak = account(DPSGD(100.0, 0.01, 2))
+    assert weak.delta(0.0).upper <= 2 * 0.01 * Guarantee(0.01).delta(0.0) * (1 + 1e-9)
+
+
 def test_the_number_is_never_above_that_without_sampling():
     """Where e^epsilon is no float any more, sampling is all that is left out."""
     guarantee = account(DPSGD(0.3, 0.5, 10**6)).guarantee(1e-10)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ import triton
 from psidp import GaussianMechanism
 from psidp.bridges.torch import add_noise_, launch, release
 from psidp.bridges.torch import noise as noise_module
+from psidp.bridges.torch.chacha import Key
 from psidp.errors import MissingExtraError
 from psidp.noise.gaussian import RoundedGaussian
 
@@ -58,6 +60,29 @@ def test_every_layout_is_answered_and_nothing_beside_it_is_touched(view, dtype):
     assert (part != 0).all()
     if part.untyped_storage().data_ptr() == base.untyped_storage().data_ptr():
         assert int((base != 0).sum()) == part.numel()
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda x: x[:, 0], lambda x: x[::2], lambda x: x[:, ::2], lambda x: x[:, 1:2], lambda x: x.t(), lambda x: x],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_kernels_leave_no_entry_of_a_view_bare_and_touch_nothing_beside_it(view, dtype, monkeypatch):
+    monkeypatch.setattr(noise_module, "_kernels", lambda *_: launch)
+    monkeypatch.setattr(torch.cuda, "device", lambda _: nullcontext())
+    base = torch.zeros(20, 10, dtype=dtype)
+    part, inside = view(base), torch.zeros(20, 10, dtype=torch.bool)
+    view(inside).fill_(True)
+    with np.errstate(all="ignore"):
+        add_noise_(part, 1.0, grid=2.0**-29)
+    assert (part != 0).all()
+    assert (base[~inside] == 0).all()
+
+
+def test_the_kernels_refuse_what_is_not_one_stretch_of_memory():
+    x, noise = torch.zeros(20)[::2], RoundedGaussian(1.0, 2.0**-16)
+    with pytest.raises(ValueError, match="one contiguous stretch"):
+        launch.add(x, noise, Key(), launch.layout_of(noise, x, launch.Shape(), 20), launch.Shape())
 
 
 def test_an_empty_tensor_comes_back_as_it_is():
@@ -106,6 +131,7 @@ def test_a_release_leaves_its_input_alone_and_costs_what_the_mechanism_says():
         (np.zeros(3), 1.0, TypeError, "must be a torch.Tensor, got ndarray"),
         (torch.zeros(3, requires_grad=True), 1.0, ValueError, "must not require grad"),
         (torch.zeros(1).expand(3), 1.0, ValueError, "must not share memory with itself"),
+        (torch.zeros(10).unfold(0, 3, 1), 1.0, ValueError, "must not share memory with itself"),
     ],
 )
 def test_bad_input_is_refused_by_a_sentence(tensor, sigma, error, sentence):

@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import permutations
 from math import comb
 
+import mpmath
 import pytest
 import torch
 from scipy.stats import binom, chi2, poisson
@@ -120,3 +121,12 @@ def test_how_many_micro_batches_there_are_does_not_depend_on_the_draw():
         numbers.add(len(calls))
     assert numbers == {step.slots // 2}
     assert comb(step.slots, 3) > 1000  # places enough to be somewhere else each time
+
+
+@pytest.mark.parametrize(("mean", "slots"), [(1e7, 10_225_000), (2.0**40, 2**40 + 5 * 2**20), (1.0, 40), (64.0, 130)])
+def test_the_chance_to_exceed_the_places_is_never_rounded_down(mean, slots):
+    with mpmath.workdps(60):
+        m, s = mpmath.mpf(mean) + 1, mpmath.mpf(slots) + 1
+        chernoff = mpmath.exp(s - m - s * mpmath.log(s / m))
+        assert overflow(mean, slots) >= chernoff > 0
+        assert overflow(mean, slots) <= 1.1 * chernoff + 5e-324

@@ -4,6 +4,8 @@ import json
 import os
 import random
 import time
+from hashlib import sha256
+from io import BytesIO
 from multiprocessing import get_context
 
 import pytest
@@ -149,12 +151,11 @@ def test_other_data_another_model_and_another_optimizer_are_refused_and_left_alo
         return PrivateTrainer(
             model, optimizer(model.parameters(), lr=0.05), torch.nn.functional.cross_entropy, data,
             checkpoint=tmp_path / "run.pt", sampling_rate=run.RATE, clip=1.0, steps=run.STEPS, noise_multiplier=2.0,
-            expected_batch=8.0,
         )  # fmt: skip
 
     model = torch.nn.Linear(4, 2)
     before = model.weight.detach().clone()
-    with pytest.raises(ValueError, match=r"^records \(number of records in the data\) must be .* 32, got 33"):
+    with pytest.raises(ValueError, match=r"^expected_batch .* must be .* 8.0, got 8.25"):
         other(model, records=33)
     with pytest.raises(ValueError, match=r"^optimizer \(kind of optimizer and schedule\) must be .* SGD, got Adam"):
         other(model, torch.optim.Adam)
@@ -200,12 +201,12 @@ def test_a_checkpoint_is_never_code(tmp_path):
     import torch
 
     run.trainer(tmp_path).fit(epochs=1)
-    torch.save({"model": os.system}, tmp_path / "run.pt")
-    with pytest.raises(ValueError, match="is not a checkpoint that can be read"):
-        run.trainer(tmp_path)
-    torch.save({"model": {}}, tmp_path / "run.pt")
-    with pytest.raises(ValueError, match="is not a checkpoint of a training run"):
-        run.trainer(tmp_path)
+    for held, said in (({"model": os.system}, "that can be read"), ({"model": 1}, "of a training run")):
+        buffer = BytesIO()
+        torch.save(held, buffer)
+        (tmp_path / "run.pt").write_bytes(buffer.getvalue() + sha256(buffer.getvalue()).digest())
+        with pytest.raises(ValueError, match=f"is not a checkpoint {said}"):
+            run.trainer(tmp_path)
     (tmp_path / "run.pt.steps").write_text(json.dumps({"form": "a letter"}) + "\n...")
     with pytest.raises(ValueError, match="is not the journal of a training run"):
         run.trainer(tmp_path)
@@ -229,3 +230,38 @@ def test_two_runs_that_begin_in_one_place_are_not_one(tmp_path):
     with pytest.raises(ValueError, match="the journal of another run"):
         second.fit(epochs=1)
     assert counted(tmp_path)[0] == 4
+
+
+def test_a_damaged_checkpoint_is_not_read(tmp_path):
+    run.trainer(tmp_path).fit(epochs=1)
+    whole = (tmp_path / "run.pt").read_bytes()
+    for damaged in (b"hello", b"", whole[:-1], *(flipped(whole, at) for at in range(0, len(whole), 97))):
+        (tmp_path / "run.pt").write_bytes(damaged)
+        with pytest.raises(ValueError, match="is not what was written"):
+            run.trainer(tmp_path)
+
+
+def flipped(content, at):
+    """The same bytes with one bit turned."""
+    return content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :]
+
+
+def test_a_journal_that_lost_steps_of_the_model_is_refused(tmp_path):
+    run.trainer(tmp_path).fit(epochs=2)
+    steps = tmp_path / "run.pt.steps"
+    steps.write_bytes(steps.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="the journal is an old copy or was cut"):
+        run.trainer(tmp_path)
+
+
+def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path):
+    path = tmp_path / "other"
+    path.write_bytes(b"x" * 2**17)
+    with pytest.raises(ValueError, match="journal of another run"), journal.Journal.held(path, {"unit": "one"}):
+        pass
+    assert path.stat().st_size == 2**17
+    with (
+        pytest.raises(ValueError, match="must fit into 65536 bytes"),
+        journal.Journal.held(path, {"unit": "x" * 70_000}),
+    ):
+        pass

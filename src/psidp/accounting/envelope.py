@@ -43,8 +43,8 @@ def _cover(steps: Composition, kappa: float, need: float) -> tuple[float, float]
     """psi that covers one direction, and psi that it needs at least; cells below `need` are not looked into."""
     end = epsilon_bounds(steps, float(np.log(kappa)) - 1e-15)[1]
     best, last = unsampled_psi(steps), np.inf
-    if not end < np.inf:
-        return best, need
+    if end == 0.0 or not end < np.inf:
+        return (0.0 if end == 0.0 else best), need
     cells = CELLS if need == 0.0 else CELLS // 3
     epsilon = end * (1.0 - np.linspace(1.0, 0.0, cells + 1) ** 2)
     known = Known()
@@ -53,6 +53,9 @@ def _cover(steps: Composition, kappa: float, need: float) -> tuple[float, float]
         high[-1] = min(high[-1], 0.0)
         need = max(need, float(np.max(_implied(epsilon, low))))
         chords = _chords(epsilon, high)
+        if not np.isfinite(chords).all():
+            high = np.minimum(high, _below_chords(epsilon, high))
+            chords = _chords(epsilon, high)
         found = max(float(np.max(chords)), need)
         best = min(best, found)
         if turn >= PATIENCE and not (found - need < SLOWEST * (last - need) and epsilon.size < MOST):
@@ -107,6 +110,19 @@ def _chords(epsilon: Array, delta: Array) -> Array:
     z, y = quantile(t), quantile(x)
     psi[some] = (z - y) + quantile_error(z) + quantile_error(y)
     return psi
+
+
+def _below_chords(epsilon: Array, delta: Array) -> Array:
+    """Upper bounds of delta lowered to the chords of any two of them, not of neighbours alone; rounded up."""
+    a = np.exp(epsilon)
+    corners: list[int] = []
+    for i in range(a.size):
+        while len(corners) > 1 and (delta[corners[-1]] - delta[corners[-2]]) * (a[i] - a[corners[-2]]) >= (
+            delta[i] - delta[corners[-2]]
+        ) * (a[corners[-1]] - a[corners[-2]]):
+            corners.pop()
+        corners.append(i)
+    return np.asarray(np.interp(a, a[corners], delta[corners]) * (1.0 + 1e-14))
 
 
 @np.errstate(all="ignore")

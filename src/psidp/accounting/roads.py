@@ -21,6 +21,7 @@ from psidp.accounting.survey import Survey
 from psidp.accounting.table import ULP
 from psidp.accounting.window import Window
 from psidp.maths.implied import epsilon_from_log_delta
+from psidp.maths.roc import advantage_from_psi
 
 __all__ = ["Known", "Road", "delta_bounds", "epsilon_bounds", "stays_below", "unsampled_psi"]
 
@@ -197,6 +198,15 @@ def unsampled_psi(steps: Composition) -> float:
     return float(np.sqrt(square)) * (1.0 + 8.0 * ULP * (steps.count.size + 2.0))
 
 
+def _log_distance(steps: Composition) -> float:
+    """Log of the sum of the steps' total variations, q (2 Phi(1/(2 sigma)) - 1) each: delta is never more."""
+    if (steps.sign == 2.0).any():
+        return 0.0
+    each = steps.q * advantage_from_psi(1.0 / steps.sigma)
+    total = float((steps.count * each).sum() + advantage_from_psi(np.sqrt(steps.gauss)))
+    return min(0.0, float(np.log(total * (1.0 + 1e-12) + 5e-324)))
+
+
 def _one_step(steps: Composition, log_delta: float) -> float:
     """epsilon of the one step that costs most: a lower bound, since composing only costs."""
     best = 0.0
@@ -233,6 +243,7 @@ def delta_bounds(
     road = ""
     left = np.isfinite(flat)
     low[~left], high[~left] = -np.inf, -np.inf
+    high[left] = _log_distance(steps)
     if (flat > VANISHING[0]).any():
         _vanished(steps, flat, left, high)
     known = Known() if known is None else known

@@ -14,16 +14,26 @@ __all__ = ["TrainingBar", "training_bar"]
 class Seen(Protocol):
     """What a trainer tells after each step; nothing of it depends on the data but a score on public data."""
 
-    started: int
-    steps: int
-    epoch: int
-    epochs: int
-    ended: bool
-    epsilon: float
-    delta: float
-    psi: float
-    kappa: float
-    score: float | None
+    @property
+    def started(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def ended(self) -> bool: ...
+    @property
+    def epsilon(self) -> float: ...
+    @property
+    def delta(self) -> float: ...
+    @property
+    def psi(self) -> float: ...
+    @property
+    def kappa(self) -> float: ...
+    @property
+    def score(self) -> float | None: ...
 
 
 class TrainingBar:

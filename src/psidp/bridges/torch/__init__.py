@@ -1,4 +1,4 @@
-"""PyTorch: exact noise on tensors, and the private step. This package alone knows torch and triton.
+"""PyTorch: exact noise on tensors, the private step, and the trainer. This package alone knows torch and triton.
 
 It computes on their devices.
 """

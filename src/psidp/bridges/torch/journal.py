@@ -17,6 +17,7 @@ Terms = dict[str, Any]
 
 FORM = "psidp-training-1"
 LONGEST = 2**16
+"""Bytes of the first line at most; a file that has none within so many is no journal, and is left as it is."""
 
 
 class Tally(Protocol):
@@ -80,7 +81,7 @@ class Journal:
             except BlockingIOError:
                 raise RuntimeError(f"{path.name} is held by another process, which trains this very run.") from None
             there = os.pread(file, LONGEST, 0)
-            if b"\n" not in there:
+            if b"\n" not in there and len(there) < LONGEST:
                 os.ftruncate(file, 0)
                 os.write(file, line)
                 durable(file)
@@ -129,7 +130,10 @@ def sync_folder(path: Path) -> None:
 
 def _line(terms: Terms) -> bytes:
     """The terms as the first line of a journal."""
-    return (json.dumps({"form": FORM} | terms, allow_nan=False) + "\n").encode()
+    line = (json.dumps({"form": FORM} | terms, allow_nan=False) + "\n").encode()
+    if not len(line) < LONGEST:
+        raise ValueError(f"unit, purpose and names of a run must fit into {LONGEST} bytes, got {len(line)}.")
+    return line
 
 
 def _refuse_child(mine: tuple[int, int]) -> None:

@@ -1,5 +1,6 @@
 """The keep: where a run is kept so that it can go on after any kill, its journal and its checkpoint side by side."""
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from secrets import token_hex
@@ -22,6 +23,8 @@ MEANINGS = {
     "kappa": "where psi is told",
     "model": "names and shapes of its state",
     "optimizer": "kind of optimizer and schedule",
+    "slots": "places for the examples of a step",
+    "failure": "chance that a draw exceeds them",
 }
 """What a run that goes on must have in common with the one that began."""
 
@@ -47,6 +50,19 @@ class Keep:
         self.terms["receipt"] = receipt
         self.begun = True
 
+    def ready(self) -> None:
+        """The journal can be written; refused before anything is paid."""
+        if self.path is None:
+            return
+        journal = _journal(self.path)
+        there = journal.exists()
+        try:
+            os.close(os.open(journal, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644))
+        except OSError as error:
+            raise ValueError(f"checkpoint must be where files can be written: {error}.") from error
+        if not there:
+            journal.unlink()
+
     def tally(self) -> AbstractContextManager[Tally]:
         """The count of steps, for one process at a time."""
         if self.path is None:
@@ -60,13 +76,15 @@ class Keep:
 
     def _find(self, path: Path, described: Terms, paid: bool) -> None:
         """The run that is kept there, if there is one; refused unless it is the one described."""
+        if not path.name or path.is_dir():
+            raise ValueError(f"checkpoint must be a file, got the folder {path}.")
         if not path.parent.is_dir():
             raise ValueError(f"checkpoint must be in a folder that is there, got {path}.")
         found = read(_journal(path))
         if found is None and path.exists():
             raise ValueError(
-                f"{path.name} has no journal, {_journal(path).name}, beside it: how many steps it took is not known, "
-                "so it cannot go on. Give the run a checkpoint of its own."
+                f"{path.name} has no journal, {_journal(path).name}, beside it, or one without its first line: how "
+                "many steps it took is not known, so it cannot go on. Give the run a checkpoint of its own."
             )
         if found is None:
             return
@@ -75,6 +93,11 @@ class Keep:
         state = checkpoint.load(path) if path.exists() else None
         if state is not None and state["identity"] != terms["identity"]:
             raise ValueError(f"{path.name} and {_journal(path).name} are of two runs. Put the right one back.")
+        if state is not None and not state["applied"] <= started:
+            raise ValueError(
+                f"{_journal(path).name} counts {started} steps, and {path.name} holds {state['applied']}: the journal "
+                "is an old copy or was cut. Put the right one back."
+            )
         self.terms, self.started, self.state, self.begun = terms, started, state, True
 
 

@@ -17,7 +17,7 @@ LONGEST = 2**28
 """Entries of one launch at most."""
 
 HARD = 2**16
-"""Room for entries that the host settles: a thousand times as many as a launch leaves on the finest grid."""
+"""Room for entries that the host settles: eighty times as many as a launch leaves on the finest grid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ def layout_of(noise: RoundedGaussian, x: torch.Tensor, shape: Shape, rounds: int
 
 def add(x: torch.Tensor, noise: RoundedGaussian, key: Key, layout: Layout, shape: Shape) -> int:
     """Add noise to a flat contiguous tensor; how many entries the host had to settle."""
+    if not (x.dim() == 1 and x.is_contiguous()):
+        raise ValueError("the kernels take one contiguous stretch of memory; anything else would be left bare.")
     lanes = -(-x.numel() // (layout.per * layout.block)) * layout.block
     marked = torch.empty(lanes, dtype=torch.int64, device=x.device)
     count = _COUNTERS.zeros(x.device)

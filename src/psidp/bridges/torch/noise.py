@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from math import frexp, ldexp
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -27,7 +27,6 @@ OLDEST = (3, 3)
 """The first Triton that compiles the kernels."""
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def add_noise_(tensor: torch.Tensor, sigma: float, *, grid: float | None = None) -> torch.Tensor:
     """`tensor` itself, with Gaussian noise of standard deviation sigma added in place, rounded once to a grid.
 
@@ -52,12 +51,18 @@ def add_noise_(tensor: torch.Tensor, sigma: float, *, grid: float | None = None)
         >>> noisy.shape, noisy.dtype
         (torch.Size([3, 4]), torch.float32)
     """
+    return cast(torch.Tensor, _eagerly(tensor, sigma, grid))
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _eagerly(tensor: torch.Tensor, sigma: float, grid: float | None) -> torch.Tensor:
+    """Never compiled: a graph would keep the noise of its first run."""
     _refuse_unless_fit(tensor)
     noise = _rounded(tensor, sigma, grid)
     if tensor.numel() == 0:
         return tensor
     launch = _kernels(tensor, noise)
-    flat = tensor.reshape(-1)
+    flat = tensor.reshape(-1).contiguous()  # a view with steps between its entries keeps them in reshape
     if launch is None:
         _on_the_host(flat, noise)
     else:
@@ -81,6 +86,8 @@ def release(mechanism: GaussianMechanism, tensor: torch.Tensor) -> Release:
         >>> released.value.shape, released.guarantee
         (torch.Size([3]), Guarantee(psi=0.5))
     """
+    if not isinstance(mechanism, GaussianMechanism):
+        raise TypeError(f"mechanism must be a GaussianMechanism, got {type(mechanism).__name__}.")
     grid = mechanism.grid
     _refuse_unless_fit(tensor)
     value = add_noise_(tensor.detach().clone(), mechanism.sigma, grid=grid)
@@ -91,15 +98,21 @@ def _refuse_unless_fit(tensor: Any) -> None:
     """Refuse what cannot take noise in place; looks at no entry."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"tensor must be a torch.Tensor, got {type(tensor).__name__}.")
-    if tensor.dtype not in COARSENESS or tensor.layout != torch.strided or tensor.device.type == "meta":
+    dense = tensor.layout == torch.strided and not tensor.is_nested and not tensor.is_neg()
+    if tensor.dtype not in COARSENESS or not dense or tensor.device.type == "meta":
         raise TypeError(
             "tensor must be a dense tensor of float32, bfloat16 or float64, "
-            f"got {tensor.dtype}, {tensor.layout} on {tensor.device}."
+            f"got {tensor.dtype}, {tensor.layout} on {tensor.device}. Pass tensor.float(), or make it dense."
         )
     if tensor.requires_grad:
         raise ValueError("tensor must not require grad: noise is not differentiable. Pass tensor.detach().")
-    if any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape, strict=True)):
-        raise ValueError("tensor must not share memory with itself, got an expanded one. Pass tensor.clone().")
+    span = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride < span:
+            raise ValueError(
+                "tensor must not share memory with itself: an entry would have two noises. Pass a clone()."
+            )
+        span += stride * (size - 1)
 
 
 def _rounded(tensor: torch.Tensor, sigma: Any, grid: float | None) -> RoundedGaussian:

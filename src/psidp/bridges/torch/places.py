@@ -15,6 +15,10 @@ RARE = 2.0**-40
 """Unless told, places are so many that a draw exceeds them no more often than this."""
 
 
+ROUNDING = 2.0**-48
+"""What the terms of an exponent can lose, relative to the largest of them."""
+
+
 def order(total: int, slots: int) -> NDArray[np.int64]:
     """Which example is in each of max(total, slots) places, -1 for none: all arrangements equally likely.
 
@@ -32,7 +36,10 @@ def overflow(expected: float, slots: int) -> float:
     independent draws of mean M at most.
     """
     mean, more = expected + 1.0, slots + 1.0
-    return exp(min(0.0, more - mean - more * log(more / mean))) * (1.0 + 2.0**-20) if more > mean else 1.0
+    if not more > mean:
+        return 1.0
+    exponent = more - mean - more * log(more / mean) + ROUNDING * more
+    return max(exp(min(0.0, exponent)) * (1.0 + 2.0**-20), 5e-324)
 
 
 def enough(expected: float, size: int) -> int:

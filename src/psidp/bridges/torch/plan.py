@@ -10,7 +10,7 @@ from psidp.bridges.torch.places import overflow
 from psidp.guarantee import Guarantee
 from psidp.symbols import symbol
 
-__all__ = ["RESERVE", "cost_of", "curve_of", "epoch_of", "failure_of", "planned", "slots_for"]
+__all__ = ["RESERVE", "cost_of", "curve_of", "epoch_of", "planned", "reserved", "slots_for"]
 
 RESERVE = 2.0**-20
 """Part of delta and of kappa that is kept for draws which exceed their places; see PrivateStep."""
@@ -86,16 +86,18 @@ def slots_for(expected_batch: float, run: DPSGD, delta: float, kappa: float) -> 
     return slots
 
 
-def failure_of(records: int, slots: int, run: DPSGD, delta: float, kappa: float) -> float:
-    """Chance at most that some draw of the run exceeds its places; refused where that is more than was reserved."""
-    mean = run.sampling_rate * records
-    failure = run.steps * overflow(mean, slots) * (1.0 + 2.0**-40)
-    if not failure <= RESERVE * min(delta, kappa) * (1.0 + 2.0**-40):
+def reserved(run: DPSGD, slots: int, records: int, delta: float, kappa: float) -> float:
+    """What is promised as the chance that some draw of the run exceeds its places: all that was kept for it.
+
+    The chance itself would tell the number of records; refused where it is more than was kept.
+    """
+    kept = RESERVE * min(delta, kappa)
+    if not run.steps * overflow(run.sampling_rate * records, slots) * (1.0 + 2.0**-40) <= kept:
         raise ValueError(
-            f"expected_batch (a public number that sums are divided by) must be at least about {mean:.6g}, the "
-            f"sampling_rate times the number of records: places for {slots} examples a step are too few."
+            "expected_batch (a public number that sums are divided by) must be about as large as the sampling_rate "
+            f"times the number of records, or larger: places for {slots} examples a step are too few."
         )
-    return failure
+    return kept
 
 
 def _refuse_slack(delta: float, kappa: float) -> None:

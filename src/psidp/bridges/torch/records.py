@@ -47,6 +47,10 @@ class Records:
         pair = self._fetched(chosen.tolist()) if chosen.size else _both(lambda tensor: tensor[:0], self._empty)
         return _both(lambda tensor: tensor.to(self._device), pair)
 
+    def zeros(self) -> tuple[Examples, Examples]:
+        """One example of zeros, in the shape and type of the first record."""
+        return _both(lambda tensor: torch.zeros_like(tensor, device=self._device), self._empty)
+
     def _fetched(self, chosen: list[int]) -> tuple[Examples, Examples]:
         if self._whole:
             at = torch.tensor(chosen)

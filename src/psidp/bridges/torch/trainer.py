@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Any, NoReturn
 
 import torch
@@ -14,7 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from psidp.bridges.torch.journal import Tally, Terms
 from psidp.bridges.torch.keep import Keep
 from psidp.bridges.torch.payment import Payment
-from psidp.bridges.torch.plan import cost_of, curve_of, epoch_of, failure_of, planned, slots_for
+from psidp.bridges.torch.plan import cost_of, curve_of, epoch_of, planned, reserved, slots_for
 from psidp.bridges.torch.records import Records
 from psidp.bridges.torch.step import PrivateStep
 from psidp.bridges.torch.training import Progress, Training
@@ -110,13 +111,15 @@ class PrivateTrainer:
         self.failure, slots = 0.0, None
         if micro_batch != 1:
             slots = slots_for(divisor, self.run, self.delta, self.kappa)
-            self.failure = failure_of(records, slots, self.run, self.delta, self.kappa)
+            self.failure = reserved(self.run, slots, records, self.delta, self.kappa)
         self._step = PrivateStep(
             model, loss, clip=clip, noise_multiplier=self.run.noise_multiplier, expected_batch=divisor,
             micro_batch=micro_batch, memory=memory, slots=slots,
         )  # fmt: skip
         self._update.check_holds(model, self._step.parameters)
         self.model = model
+        self._public_size = expected_batch is None
+        self._busy = Lock()
         self._epoch = epoch_of(rate)
         self._every = self._epoch if every is None else whole("every", every)
         self._payment = Payment.agreed(ledger, budget, purpose)
@@ -162,19 +165,46 @@ class PrivateTrainer:
             validate: called after every epoch with the model in eval mode; its number is in Progress.score.
         """
         length = None if epochs is None else whole("epochs", epochs) * self._epoch
-        self._pay()
-        with self._keep.tally() as tally:
-            if tally.started != self._started:
-                raise RuntimeError("this run went on elsewhere since the trainer was made. Make a new one here.")
-            last = self.run.steps if length is None else min(self.run.steps, tally.started + length)
-            try:
-                self._train(tally, last, watch, validate)
-            except BaseException as error:
-                self._started = tally.started
-                self._note(error)
-                raise
-            self._note()
+        for name, given in (("watch", watch), ("validate", validate)):
+            if given is not None and not callable(given):
+                raise TypeError(f"{name} must be callable, got {type(given).__name__}.")
+        if not self._busy.acquire(blocking=False):
+            raise RuntimeError("this trainer is training already, in another thread.")
+        try:
+            self._rehearse()
+            self._pay()
+            with self._keep.tally() as tally:
+                if tally.started != self._started:
+                    raise RuntimeError("this run went on elsewhere since the trainer was made. Make a new one here.")
+                last = self.run.steps if length is None else min(self.run.steps, tally.started + length)
+                try:
+                    self._train(tally, last, watch, validate)
+                except BaseException as error:
+                    self._started = tally.started
+                    error.add_note(
+                        f"{self._started} of {self.run.steps} steps were started and count. "
+                        + (
+                            "Call fit again to go on."
+                            if self._keep.path is None
+                            else "Make this trainer again to go on."
+                        )
+                    )
+                    self._note(error)
+                    raise
+                self._note()
+        finally:
+            self._busy.release()
         return self.training
+
+    def _rehearse(self) -> None:
+        """Before anything is paid: one example of zeros, in the shape of the first record, through model and loss."""
+        if self._keep.begun:
+            return
+        try:
+            self._step.gradients(*self._records.zeros())
+        except Exception as error:
+            error.add_note("Found with an example of zeros, before the first step: nothing was spent.")
+            raise
 
     def _train(self, tally: Tally, last: int, watch: Any, validate: Any) -> None:
         """Steps until `last` of them were started; a checkpoint every so often and at the end."""
@@ -226,6 +256,7 @@ class PrivateTrainer:
         """Once, before the first step: the whole run."""
         if self._keep.begun:
             return
+        self._keep.ready()
         if self._payment is not None:
             self._payment.pay(self.run, self.kappa, self.failure)
         self._keep.begin(None if self._payment is None else self._payment.receipt)
@@ -255,11 +286,13 @@ class PrivateTrainer:
             "unit": run.unit,
             "clip": step.clip,
             "expected_batch": step.expected_batch,
-            "records": self._records.size,
+            "records": self._records.size if self._public_size else None,
             "delta": self.delta,
             "kappa": self.kappa,
             "model": sha256(repr(shapes).encode()).hexdigest(),
             "optimizer": self._update.name,
+            "slots": step.slots,
+            "failure": self.failure,
         }
 
     def _take_up(self) -> None:
