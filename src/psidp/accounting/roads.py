@@ -220,10 +220,14 @@ def _one_step(steps: Composition, log_delta: float) -> float:
 
 @dataclass
 class Known:
-    """Roads of one composition that were built already, and the names of those that brought no gain where they led."""
+    """Roads of one composition that were built already, and the names of those that brought no gain where they led.
+
+    `attained` is the width that was left where all roads together did not come as close as was asked.
+    """
 
     roads: list[Road] = field(default_factory=list)
     useless: set[str] = field(default_factory=set)
+    attained: float = 0.0
 
 
 @np.errstate(all="ignore")
@@ -232,7 +236,8 @@ def delta_bounds(
 ) -> tuple[Array, Array, str]:
     """Proved bounds of log delta at each epsilon >= 0, and the road taken (the last one, if several).
 
-    A contour made for one epsilon also answers for others nearby, where its bounds are within `close` of each other.
+    A contour made for one epsilon also answers for others nearby, where its bounds are within `close` of each other, or
+    nearly as close as those for that one.
     Roads in `known` are tried first, and new ones are added to it; those found useless there are not built again.
     """
     flat = np.asarray(epsilon, dtype=np.float64).ravel()
@@ -253,7 +258,7 @@ def delta_bounds(
             break
         a, b = candidate.log_delta(flat[where])
         low[where], high[where], road = np.maximum(low[where], a), np.minimum(high[where], b), candidate.road
-        left[where] &= high[where] - low[where] > close
+        left[where] &= high[where] - low[where] > max(close, 2.0 * known.attained)
     while left.any():
         where = np.flatnonzero(left)
         center = where[np.argsort(flat[where])[where.size // 2]]
@@ -268,8 +273,9 @@ def delta_bounds(
                 known.useless.add(road)
             if width <= max(close, 1e-7):
                 break
-        enough = max(close, 2.0 * (high[center] - low[center]) if road == Lattice.road else 0.0)
-        left[where] &= high[where] - low[where] > enough
+        if close < high[center] - low[center] < np.inf:
+            known.attained = float(high[center] - low[center])
+        left[where] &= high[where] - low[where] > max(close, 2.0 * known.attained)
         left[center] = False
     return low, high, road
 
