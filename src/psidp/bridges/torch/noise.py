@@ -43,8 +43,9 @@ def add_noise_(tensor: torch.Tensor, sigma: float, *, grid: float | None = None)
         grid: a power of two in [sigma 2^-44, sigma], on a GPU in [sigma 2^-30, sigma]; unless told, 2^16 to 2^17 times
             below sigma, and 2^20 to 2^21 times for float64. Rounding to it adds at most 2^-35 of the noise's variance.
 
-    NaN counts as 0 and infinities as the largest number, without a word. Refused before anything is drawn: integers,
-    tensors that require grad, tensors that share memory with themselves, a call inside the capture of a CUDA graph.
+    NaN counts as 0, and what is beyond the grid's reach, infinities among it, as the end of that reach (2^1022 steps or
+    units, which float32 calls inf), without a word. Refused before anything is drawn: integers, tensors that require
+    grad, tensors that share memory with themselves, a call inside the capture of a CUDA graph.
 
     Examples:
         >>> noisy = add_noise_(torch.zeros(3, 4), sigma=2.0)

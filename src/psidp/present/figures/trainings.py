@@ -32,9 +32,13 @@ def accuracy(trainings: Iterable[Trained], without: float | None = None, title: 
         raise ValueError("a training must have psi in [0, inf) and accuracy in [0, 1].")
     audited = [row | {"kind": proved} for row in rows if row["from"] is not None]
     lowest = max(0.0, floor(10.0 * min(row["accuracy"] for row in rows) - 0.5) / 10.0)
-    x = alt.X("psi:Q", title="psi, sensitivity index", scale=alt.Scale(type="sqrt", domainMin=0.0, nice=True))
+    levels = alt.Axis(values=[0.0, *(row["psi"] for row in rows)], format=".3~g")
+    scale = alt.Scale(type="sqrt", domainMin=0.0, nice=True)
+    x = alt.X("psi:Q", title="psi, sensitivity index (square-root scale)", axis=levels, scale=scale)
     y = alt.Y("accuracy:Q", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[lowest, 1.0]))
-    colour = colours({promised: "psi"} | ({proved: "audit"} if audited else {}), legend=alt.Legend(title=None))
+    colour = colours(
+        {promised: "psi"} | ({proved: "audit"} if audited else {}), legend=alt.Legend(title=None, columnPadding=28)
+    )
     points = alt.Chart(data(rows)).encode(x, y)
     shown = points.mark_line(color=LIGHT["line"], strokeWidth=2)
     if audited:
@@ -47,5 +51,5 @@ def accuracy(trainings: Iterable[Trained], without: float | None = None, title: 
         line = alt.Chart(data([{"accuracy": without, "text": f"without privacy, {without:.1%}"}]))
         shown += line.mark_rule(color=LIGHT["quiet"], strokeDash=[6, 4]).encode(y="accuracy:Q")
         shown += line.mark_text(color=LIGHT["quiet"], align="left", dy=-8, x=6).encode(y="accuracy:Q", text="text:N")
-    said = "each point is one training" + ("; psi lies on its bar, as sure as the audit is" if audited else "")
+    said = "a training each" + ("; bars from what the audit proves to what is promised" if audited else "")
     return finished(shown, title, said)
