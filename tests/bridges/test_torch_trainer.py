@@ -281,8 +281,9 @@ def test_a_budget_that_does_not_cover_the_run_refuses_before_anything_is_read(le
         ledger=ledger, budget="models", unit="patient", noise_multiplier=0.3, steps=100, checkpoint=tmp_path / "run.pt"
     )
     head, before = ledger.head(), trainer.model.weight.detach().clone()
-    with pytest.raises(psidp.BudgetExceededError, match="Budget 'models' has psi 6 left"):
+    with pytest.raises(psidp.BudgetExceededError, match="Budget 'models' has psi 6 left") as caught:
         trainer.fit()
+    assert "larger noise_multiplier" in caught.value.__notes__[-1]
     assert ledger.head() == head
     assert trainer.model.weight.equal(before)
     assert [path.name for path in tmp_path.glob("run*")] == []

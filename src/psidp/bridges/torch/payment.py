@@ -3,6 +3,7 @@
 from typing import Any
 
 from psidp.accounting import DPSGD
+from psidp.errors import BudgetExceededError
 from psidp.release.budget import check_text
 from psidp.release.ledger import Ledger
 
@@ -32,8 +33,12 @@ class Payment:
     def pay(self, run: DPSGD, kappa: float, failure: float) -> None:
         """Charge the whole run; refused, with the ledger as it was, where the budget does not cover it."""
         paid = self._ledger.spend(self._budget, run, kappa=kappa, failure=failure, purpose=self._purpose)
-        with paid as spend:
-            self._entry = spend.entry
+        try:
+            with paid as spend:
+                self._entry = spend.entry
+        except BudgetExceededError as error:
+            error.add_note("For a training that is: fewer steps, a lower sampling_rate or a larger noise_multiplier.")
+            raise
 
     def take_up(self, receipt: dict[str, Any]) -> None:
         """Go on with a run that was paid for; refused unless this very ledger holds the spend."""
