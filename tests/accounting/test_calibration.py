@@ -56,3 +56,12 @@ def test_targets_that_cannot_be_met_are_refused():
         calibrate(epsilon=1.0, delta=1e-5, sampling_rate=0.0, steps=10)
     with pytest.raises(ValueError, match=r"epsilon .* must be in \(0,inf\)"):
         calibrate(epsilon=0.0, delta=1e-5, sampling_rate=0.1, steps=10)
+
+
+def test_steps_that_are_weaker_than_kappa_do_not_stop_the_search_for_their_number():
+    """psi of a few such steps is 0."""
+    settings = {"noise_multiplier": 1.0, "sampling_rate": 1e-3}
+    assert account(DPSGD(**settings, steps=64)).guarantee(0.05).psi == 0.0
+    found = largest_steps(**settings, psi=0.05, kappa=0.05)
+    assert account(DPSGD(**settings, steps=found)).guarantee(0.05).psi <= 0.05
+    assert account(DPSGD(**settings, steps=2 * found)).guarantee(0.05).psi > 0.05

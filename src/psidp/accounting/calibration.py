@@ -92,9 +92,8 @@ def largest_steps(
         rough = partial(_rough_epsilon, noise_multiplier, sampling_rate, delta)
         guess = _last(lambda steps: rough(steps) <= goal, 1, 1)
     else:  # psi and advantage grow about as the root of the steps
-        guess = max(
-            1, int(64.0 * min(goal / loss(account(DPSGD(noise_multiplier, sampling_rate, 64, sampling))), 1e4) ** 2)
-        )
+        there = loss(account(DPSGD(noise_multiplier, sampling_rate, 64, sampling)))
+        guess = max(1, int(64.0 * min(goal / max(there, 1e-4 * goal), 1e4) ** 2)) if goal > 0.0 else 1
     while guess > 1 and not fits(guess):
         guess -= max(guess // 16, 1)
     return _last(fits, guess, max(guess // 64, 1))

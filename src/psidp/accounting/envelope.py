@@ -54,7 +54,7 @@ def _cover(steps: Composition, kappa: float, need: float) -> tuple[float, float]
         need = max(need, float(np.max(_implied(epsilon, low))))
         chords = _chords(epsilon, high)
         if not np.isfinite(chords).all():
-            high = np.minimum(high, _below_chords(epsilon, high))
+            high = np.fmin(high, _below_chords(epsilon, high))
             chords = _chords(epsilon, high)
         found = max(float(np.max(chords)), need)
         best = min(best, found)
@@ -122,7 +122,7 @@ def _below_chords(epsilon: Array, delta: Array) -> Array:
         ) * (a[corners[-1]] - a[corners[-2]]):
             corners.pop()
         corners.append(i)
-    return np.asarray(np.interp(a, a[corners], delta[corners]) * (1.0 + 1e-14))
+    return np.asarray(np.interp(a, a[corners], delta[corners]) + 1e-14 * np.abs(delta).max())
 
 
 @np.errstate(all="ignore")

@@ -322,11 +322,11 @@ def _first(steps: Composition, epsilon: float) -> list[Road]:
 
 def _useful_roads(steps: Composition, epsilon: float, useless: Collection[str]) -> Iterator[Road]:
     """Candidates for delta at one epsilon, but for those found useless elsewhere; these too, where others fail."""
-    answered = False
-    for candidate in _roads_to_delta(steps, epsilon, frozenset(useless)):
+    answered, without = False, frozenset(useless)
+    for candidate in _roads_to_delta(steps, epsilon, without):
         answered |= bool(np.isfinite(candidate.log_delta(np.array([epsilon]))[0][0]))
         yield candidate
-    if not answered:
+    if without and not answered:
         yield from _roads_to_delta(steps, epsilon)
 
 

@@ -1,6 +1,6 @@
 """How an example's gradient depends on its place in the micro-batch, and on its company there: measured, not assumed.
 
-Which it does in the last bits is up to the kernels of torch; docs/design/step.md, claims 6 to 8, says what follows.
+Which it does in the last bits is up to the kernels of torch; docs/design/step.md, claims 5 to 7, says what follows.
 """
 
 from collections.abc import Iterator

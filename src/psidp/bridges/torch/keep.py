@@ -1,9 +1,9 @@
 """The keep: where a run is kept so that it can go on after any kill, its journal and its checkpoint side by side."""
 
-import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryFile
 from typing import Any
 
 from psidp.bridges.torch import checkpoint
@@ -54,14 +54,11 @@ class Keep:
         """The journal can be written; refused before anything is paid."""
         if self.path is None:
             return
-        journal = _journal(self.path)
-        there = journal.exists()
         try:
-            os.close(os.open(journal, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644))
+            with TemporaryFile(dir=self.path.parent):  # not the journal itself, which another process may be making
+                pass
         except OSError as error:
-            raise ValueError(f"checkpoint must be where files can be written: {error}.") from error
-        if not there:
-            journal.unlink()
+            raise ValueError(f"checkpoint must be where files can be written, got {self.path}: {error}.") from error
 
     def tally(self) -> AbstractContextManager[Tally]:
         """The count of steps, for one process at a time."""
