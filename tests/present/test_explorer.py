@@ -124,6 +124,24 @@ def test_typing_epsilon_makes_psi_follow(tab, served):
     consistent(page)
 
 
+def test_what_is_typed_between_two_frames_stands_on_what_was_typed_before(tab, served):
+    page = tab(served)
+    page.evaluate("""() => {
+      for (const [name, value] of [["delta", "1e-5"], ["epsilon", "1"]]) {
+        const field = document.getElementById(name);
+        field.focus();
+        field.value = value;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+      }
+      const key = () => new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true, cancelable: true });
+      for (let i = 0; i < 3; i += 1) document.querySelector("[data-handle=order]").dispatchEvent(key());
+    }""")
+    settle(page)
+    assert number(page, "psi") == pytest.approx(psidp.psi_from_epsilon_delta(1.0, 1e-5), rel=1e-5)
+    assert float(handle(page, "order").get_attribute("aria-valuenow")) == pytest.approx(5.3)
+    consistent(page)
+
+
 def test_typing_sigma_and_sensitivity_makes_psi_follow(tab, served):
     page = tab(served)
     page.fill("#sigma", "4")

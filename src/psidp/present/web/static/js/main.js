@@ -39,10 +39,12 @@ function change(patch) {
 function schedule() {
   if (waiting) return;
   waiting = true;
-  requestAnimationFrame(() => {
-    waiting = false;
-    render();
-  });
+  requestAnimationFrame(catchUp);
+}
+
+/** Show what has changed and is not shown yet. */
+function catchUp() {
+  if (waiting) render();
 }
 
 const charts = {
@@ -64,6 +66,7 @@ const overlay = new Scores((found) => {
 });
 
 function render() {
+  waiting = false;
   const begin = performance.now();
   const model = { ...derive(state), scores };
   controls.render(model);
@@ -109,6 +112,8 @@ element("reset").addEventListener("click", () => {
   state = { ...DEFAULTS, pins: [] };
   schedule();
 });
+// Fields and handles start from what is shown: whatever comes between two frames must find the last change there.
+for (const kind of ["input", "change", "keydown", "click", "blur"]) addEventListener(kind, catchUp, { capture: true });
 addEventListener("hashchange", () => {
   state = readState(location.hash);
   schedule();

@@ -2,12 +2,14 @@
 
 import { ask, element, say, served } from "../page.js";
 import { down, plain, up } from "../digits.js";
+import { within } from "../state.js";
 
 const FIELDS = ["noise_multiplier", "sampling_rate", "steps", "run_delta"];
 
 export class Training {
   constructor(change) {
     this.change = change;
+    this.shown = {};
     element("training").addEventListener("submit", (event) => {
       event.preventDefault();
       this.account();
@@ -16,9 +18,10 @@ export class Training {
     for (const name of FIELDS) {
       element(name).addEventListener("change", (event) => {
         const value = Number(event.target.value);
-        if (event.target.value.trim() !== "" && Number.isFinite(value)) change({ [name]: value });
+        if (event.target.value.trim() !== "" && within(name, value) === value) change({ [name]: value });
       });
     }
+    element("reset").addEventListener("click", () => { this.shown = {}; });
     element("account").disabled = !served();
     if (!served()) say("training-note", "Certified accounting needs the library: psidp explore, or psidp account on the command line.");
   }
@@ -39,10 +42,12 @@ export class Training {
     }
   }
 
+  /** Fields follow the state where it changes; what was typed and is no run stays, for the library to refuse by name. */
   render(state) {
     for (const name of FIELDS) {
       const field = element(name);
-      if (document.activeElement !== field) field.value = plain(state[name], 12);
+      if (this.shown[name] !== state[name] && document.activeElement !== field) field.value = plain(state[name], 12);
+      this.shown[name] = state[name];
     }
   }
 }
