@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
 
 from psidp import Guarantee, MismatchError
 from psidp.accounting import DPSGD, Interval, account
@@ -42,6 +43,31 @@ def test_plain_gaussians_stay_in_closed_form():
     assert curve.roc(0.01).upper == pytest.approx(plain.roc(0.01), rel=1e-6)
     assert curve.guarantee(0.0).psi == pytest.approx(1.0, rel=1e-12)
     assert account(DPSGD(2.0, 1.0, 16)).epsilon(1e-6).upper == pytest.approx(Guarantee(2.0).epsilon(1e-6), rel=1e-12)
+
+
+@pytest.mark.parametrize("psi", [0.05, 1.0, 4.0, 6.0, 20.0])
+def test_rates_of_weak_and_of_strong_series_are_those_of_the_gaussian_mechanism(psi):
+    fpr = np.array([1e-12, 1e-5, 0.01, 0.3, 0.5, 0.9, 0.99])
+    curve = account(Guarantee(psi))
+    missed, found = ndtr(-ndtri(fpr) - psi), ndtr(ndtri(fpr) + psi)
+    for interval, exact in ((curve.tradeoff(fpr), missed), (curve.roc(fpr), found)):
+        assert np.all((interval.lower <= exact * (1 + 1e-9)) & (exact <= interval.upper * (1 + 1e-9)))
+        assert np.all(interval.upper - interval.lower <= 0.01 * exact + 1e-13)
+
+
+def test_a_strong_sampled_run_has_rates_next_to_those_of_the_run_without_sampling():
+    fpr = np.array([1e-5, 0.01, 0.3, 0.9])
+    found = account(DPSGD(1.0, 0.999, 36)).roc(fpr)
+    whole = ndtr(ndtri(fpr) + 6.0)
+    assert np.all((found.lower <= whole) & (found.lower >= whole - 1e-3))
+    assert np.all(found.upper - found.lower <= 1e-10)
+
+
+@pytest.mark.parametrize("run", [DPSGD(1.0, 1.0, 1000), DPSGD(1.0, 0.5, 1), DPSGD(1.0, 0.01, 1000)])
+def test_no_loss_is_infinite(run):
+    nothing = account(run).delta(np.array([1.0, np.inf]))
+    assert nothing.lower[1] == nothing.upper[1] == 0.0
+    assert 0.0 <= account(run).regret(1e-10).upper < 0.5
 
 
 def test_one_step_has_the_closed_form_of_amplification():

@@ -66,4 +66,4 @@ def _gaussian(psi: float, epsilon: Array, wobble: float) -> tuple[Array, Array]:
     """log delta_psi with psi and epsilon known to a relative `wobble`: delta falls with epsilon and grows with psi."""
     high = log_delta_from_psi(psi * (1.0 + wobble), np.maximum(epsilon * (1.0 - wobble) - wobble, 0.0))
     low = log_delta_from_psi(psi * (1.0 - wobble), epsilon * (1.0 + wobble) + wobble)
-    return low - GRANTED * (np.abs(low) + 1.0), np.minimum(high + GRANTED * (np.abs(high) + 1.0), 0.0)
+    return low * (1.0 + GRANTED) - GRANTED, np.minimum(high * (1.0 - GRANTED) + GRANTED, 0.0)

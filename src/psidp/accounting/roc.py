@@ -16,6 +16,9 @@ __all__ = ["false_negative_rate", "true_positive_rate"]
 
 SPACINGS = np.array([1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 1e-2, 0.1, 0.5])
 STEP = 1e-5
+PIECES = 256
+FARTHEST = 700.0
+"""Below e^-700 no likelihood ratio matters to a false positive rate that a float can hold beside 1."""
 Terms = Callable[[Composition, Array, float], tuple[Array, Array]]
 
 
@@ -88,6 +91,7 @@ def _bound(steps: Composition, x: float, evaluate: Terms) -> tuple[float, float]
         triple = [middle - i, middle, middle + i]
         upper = min(upper, float(high[triple].min()))
         lower = max(lower, _convex_floor(np.exp(grid[triple]), low[triple], high[triple]))
+    lower = lower if lower > -np.inf else _monotone_floor(steps, x, evaluate)
     return min(lower, upper), upper
 
 
@@ -95,8 +99,14 @@ def _threshold(steps: Composition, x: float) -> float:
     """epsilon of the likelihood ratio test with false positive rate x; a guess, found by bisection and secant."""
     if _slope(steps, 0.0) >= x:
         return _root(lambda e: np.log(_slope(steps, e)) - np.log(x), -np.log(x))
-    other = steps.mirrored
-    return -_root(lambda e: np.log(_mass(other, e)) - np.log1p(-x), -np.log1p(-x))
+    other, high = steps.mirrored, 1.0
+
+    def gap(epsilon: float) -> float:
+        return float(np.log(_mass(other, epsilon)) - np.log1p(-x))
+
+    while gap(high) > 0.0 and high < FARTHEST:
+        high = min(2.0 * high, FARTHEST)
+    return -_root(gap, high)
 
 
 def _slope(steps: Composition, epsilon: float) -> float:
@@ -122,6 +132,18 @@ def _root(f: Callable[[float], float], high: float) -> float:
         if high - low <= 1e-6 * high or abs(value) <= 1e-7:
             return here
     return 0.5 * (low + high)
+
+
+def _monotone_floor(steps: Composition, x: float, evaluate: Terms) -> float:
+    """Lower bound of the minimum where a profile near 1 shows no slope: D falls, so D(a) + b x is below it on [b, a].
+
+    Beyond a = 1/x the minimum is no less than D(0) = 1.
+    """
+    epsilon = np.linspace(0.0, -np.log(x), PIECES)
+    low, _ = evaluate(steps, epsilon, x)
+    ahead = np.exp(epsilon)
+    piece = np.diff(ahead, prepend=0.0) * x * (1.0 + 2.0**-50)
+    return float(np.min(low - piece))
 
 
 def _convex_floor(a: Array, low: Array, high: Array) -> float:
