@@ -146,7 +146,7 @@ def test_epsilon_through_psi_is_the_psi_mechanisms_own_and_never_above():
 row = st.lists(st.floats(allow_nan=False, width=16), min_size=1, max_size=30)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(row, row, st.sampled_from(METHODS), st.floats(0.01, 0.999))
 def test_any_scores_get_an_answer_that_hangs_together(ins, outs, method, confidence):
     result = audit(ins, outs, confidence, method, claimed=Guarantee(0.5), seed=1)

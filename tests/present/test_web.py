@@ -249,7 +249,7 @@ schema = schemathesis.openapi.from_asgi("/api/openapi.json", APP, headers={"host
 
 
 @schema.parametrize()
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def test_the_api_keeps_its_own_description(case):
     answer = case.call(headers={"host": "127.0.0.1"})
     assert answer.status_code < 500

@@ -50,7 +50,7 @@ def in_duckdb(duck, rows):
     return duck.table("rows_now")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=ROWS, contribution=st.sampled_from([1.0, 1.5, 3.0, 1000.0]), by=st.sampled_from([(), ("g",), ("g", "h")]))
 def test_duckdb_gives_the_integers_of_plain_python(duck, rows, contribution, by):
     parts = [(aggregate, lattice(aggregate, contribution)) for aggregate in AGGREGATES]
@@ -59,7 +59,7 @@ def test_duckdb_gives_the_integers_of_plain_python(duck, rows, contribution, by)
         assert found[aggregate] == without_zeros(oracle(rows, "u", by, aggregate, grid)), aggregate
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(rows=ROWS, by=st.sampled_from([(), ("g",)]))
 def test_rows_that_are_their_own_units_need_no_clipping(duck, rows, by):
     parts = [(aggregate, lattice(aggregate, 1.0)) for aggregate in AGGREGATES]

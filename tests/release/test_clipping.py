@@ -27,7 +27,7 @@ def bound(total):
     arrays(np.float64, st.integers(1, 9), elements=st.floats(allow_nan=True, allow_infinity=True)),
     st.sampled_from(NORMS),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_no_record_whatever_it_holds_adds_more_than_the_norm(row, norm):
     total = clip_sum(row[None, :], norm)
     assert square(total) <= bound(total) ** 2
@@ -54,7 +54,7 @@ def test_doubles_alone_would_exceed_the_norm():
 
 
 @given(st.lists(st.integers(-(2**31) + 1, 2**31 - 1), min_size=1, max_size=2))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_integers_shrink_below_the_bound_even_when_doubles_have_failed(row):
     """_shrunk by itself, on rows that no clipping has seen: up to twice the bound per coordinate."""
     limit = 2**30
@@ -67,7 +67,7 @@ def test_integers_shrink_below_the_bound_even_when_doubles_have_failed(row):
 
 
 @given(st.integers(1, 2**62))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_root_is_never_too_small(target):
     """r^2 >= S, also for S = k^2, k^2 - 2 k + 2 and k^2 + 1, where the root of a double may round down."""
     k = isqrt(target)
