@@ -33,8 +33,7 @@ def on_two_devices():
             ValueError,
             "keeps statistics .* Use track_running_stats=False",
         ),
-        (nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1)), ValueError, r"1 \(Dropout\) draws random numbers .* Set p=0"),
-        (nn.Sequential(nn.Linear(3, 3), nn.RReLU()), ValueError, "draws random numbers"),
+        (nn.Sequential(nn.Linear(3, 3), nn.RReLU()), ValueError, r"1 \(RReLU\) draws .* Use nn.LeakyReLU"),
         (nn.Embedding(5, 3, max_norm=1.0), ValueError, "shrinks the rows .* Use max_norm=None"),
         (nn.ReLU(), ValueError, "no parameter that requires grad"),
         (nn.Linear(3, 3).requires_grad_(False), ValueError, "nothing to train"),
@@ -58,7 +57,7 @@ def test_a_model_that_no_step_can_train_is_refused(model, error, sentence):
     "model",
     [
         nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.0)),
-        nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)).eval(),
+        nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)),
         nn.Sequential(nn.Conv2d(3, 3, 1), nn.InstanceNorm2d(3, affine=True)),
         nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3).half().requires_grad_(False)),
     ],
@@ -98,20 +97,24 @@ def test_settings_outside_their_bounds_are_refused(changed, error, sentence):
 
 
 class Chance(nn.Module):
-    """Draws random numbers without a module that says so."""
+    """Draws random numbers as `draw` says."""
 
-    def __init__(self):
+    def __init__(self, draw):
         super().__init__()
-        self.line = nn.Linear(3, 3)
+        self.line, self.draw = nn.Linear(3, 3), draw
 
     def forward(self, x):
-        return nn.functional.dropout(self.line(x), 0.5, self.training)
+        return self.line(x) + self.draw(x)
+
+
+POISSON, IN_PLACE = Chance(lambda x: torch.poisson(x.abs())), Chance(lambda x: torch.empty(x.shape).uniform_())
 
 
 @pytest.mark.parametrize(
     ("model", "loss", "x", "y", "error", "sentence"),
     [
-        (Chance(), mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, "must not draw random numbers"),
+        (POISSON, mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, "must not use poisson: how many random"),
+        (IN_PLACE, mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, "for each example, into new tensors"),
         (nn.Linear(3, 3), mse_loss, torch.ones(5, 3), torch.ones(4, 3), ValueError, "one and the same number"),
         (nn.Linear(3, 3), mse_loss, torch.ones(()), torch.ones(4, 3), ValueError, "a first dimension that counts"),
         (nn.Linear(3, 3), mse_loss, np.ones((5, 3)), torch.ones(5, 3), TypeError, "must be tensors, .* got ndarray"),
@@ -150,10 +153,10 @@ def test_a_model_whose_parameters_changed_after_the_step_was_made_is_refused(cha
         step(torch.ones(5, 3), torch.ones(5, 3))
 
 
-def test_dropout_switched_on_after_the_step_was_made_is_refused_too():
-    model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)).eval()
+def test_random_numbers_that_go_by_the_data_are_refused_when_they_are_switched_on_later_too():
+    model = Chance(lambda x: torch.poisson(x.abs()) if model.training else 0.0).eval()
     step = PrivateStep(model, mse_loss, **GOOD)
     step(torch.ones(5, 3), torch.ones(5, 3))
     model.train()
-    with pytest.raises(ValueError, match="draws random numbers"):
+    with pytest.raises(ValueError, match="must not use poisson"):
         step(torch.ones(5, 3), torch.ones(5, 3))

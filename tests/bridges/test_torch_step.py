@@ -132,11 +132,11 @@ def test_a_gradient_does_not_depend_on_the_company_in_its_micro_batch(name, size
 def test_dependence_on_company_and_on_place_would_be_seen(monkeypatch):
     step = made(nn.Linear(50, 4), micro_batch=6)
     x, y = torch.randn(6, 50), torch.randint(0, 4, (6,))
-    monkeypatch.setattr(step, "gradients", lambda x, y: [x + 1e-6 * x.sum(0)])
+    monkeypatch.setattr(step, "gradients", lambda x, y, seed: [x + 1e-6 * x.sum(0)])
     assert dependence(step, x, y).by_company > 10
-    monkeypatch.setattr(step, "gradients", lambda x, y: [torch.eye(6) @ x])  # NaN times zero
+    monkeypatch.setattr(step, "gradients", lambda x, y, seed: [torch.eye(6) @ x])  # NaN times zero
     assert dependence(step, x, y).by_company == 11  # all that were compared among NaN
-    monkeypatch.setattr(step, "gradients", lambda x, y: [x * (1 + 1e-6 * torch.arange(6.0)[:, None])])
+    monkeypatch.setattr(step, "gradients", lambda x, y, seed: [x * (1 + 1e-6 * torch.arange(6.0)[:, None])])
     found = dependence(step, x, y)
     assert found.by_company == 0
     assert found.by_place > 10

@@ -3,6 +3,7 @@
 Which it does in the last bits is up to the kernels of torch; docs/design/step.md, claims 5 to 7, says what follows.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import nan
@@ -32,7 +33,8 @@ def dependence(step: PrivateStep, inputs: Examples, targets: Examples) -> Depend
     """Gradients of one micro-batch beside those of the same examples in other company and in other places.
 
     Company: the others are replaced by zeros or by NaN, or change places among themselves. Place: all move by one, or
-    are turned round. Use made-up examples or public ones: the answer is not private.
+    are turned round; what the model draws by chance stays at its place. Use made-up examples or public ones: the answer
+    is not private.
 
     Examples:
         >>> step = PrivateStep(
@@ -44,11 +46,12 @@ def dependence(step: PrivateStep, inputs: Examples, targets: Examples) -> Depend
     """
     if count(inputs, targets) != step.micro_batch:
         raise ValueError(f"dependence needs a full micro-batch of {step.micro_batch}, got {count(inputs, targets)}.")
-    here = step.gradients(inputs, targets)
+    seed = os.urandom(24)
+    here = step.gradients(inputs, targets, seed=seed)
     norm = sum(_squares(g) for g in here).sqrt()
     compared, moved, farthest = 0, [0, 0], 0.0
     for place, kept, watched, fill in _arrangements(step.micro_batch, norm.device):
-        there = step.gradients(_arranged(inputs, place, kept, fill), _arranged(targets, place, kept, fill))
+        there = step.gradients(_arranged(inputs, place, kept, fill), _arranged(targets, place, kept, fill), seed=seed)
         pairs = [(a[place], b) for a, b in zip(here, there, strict=True)]
         different = sum((_bits(a) != _bits(b)).sum(1) for a, b in pairs) > 0
         gap = sum(_squares(a.double() - b.double()) for a, b in pairs).sqrt() / norm[place]

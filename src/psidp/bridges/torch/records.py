@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset, IterableDataset, TensorDataset, default_collate
 
+from psidp.bridges.torch.chance import renew, set_aside
 from psidp.bridges.torch.examples import Examples, count, mapped
 
 __all__ = ["Records"]
@@ -15,6 +16,8 @@ __all__ = ["Records"]
 
 class Records:
     """Pairs of inputs and targets under numbers 0 to n - 1: (inputs, targets) as tensors, or a map-style Dataset.
+
+    A Dataset may draw random numbers from Python, NumPy or torch, as augmentation does: each record has fresh ones.
 
     Examples:
         >>> records = Records((torch.arange(6.0).reshape(3, 2), torch.tensor([0, 1, 2])), torch.device("cpu"))
@@ -56,7 +59,12 @@ class Records:
             at = torch.tensor(chosen)
             return _both(lambda tensor: tensor.detach()[at.to(tensor.device)], self._data)
         data: Dataset[Any] = self._data
-        return _pair(default_collate([data[number] for number in chosen]))
+        cpu, read = torch.device("cpu"), []
+        with set_aside(cpu):
+            for number in chosen:
+                renew(cpu)
+                read.append(data[number])
+        return _pair(default_collate(read))
 
 
 def _both(f: Callable[[torch.Tensor], torch.Tensor], pair: tuple[Examples, Examples]) -> tuple[Examples, Examples]:

@@ -1,7 +1,7 @@
 """The private step: per-example gradients in, a noisy mean out, with the sensitivity that it claims."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from math import ceil, inf, ldexp, nextafter
 from typing import Any
@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.func import functional_call, grad, vmap
 
+from psidp.bridges.torch.chance import Watch, renew, set_aside
 from psidp.bridges.torch.clipping import ClippedTotals, bound_of
 from psidp.bridges.torch.examples import Examples, count, mapped, micro_batches
 from psidp.bridges.torch.places import enough, order, overflow
@@ -39,7 +40,7 @@ class PrivateStep:
         docs/design/step.md says what is proved, what is measured and what is assumed.
 
     Args:
-        model: without BatchNorm and dropout; its trainable parameters float32, bfloat16 or float64 on one device.
+        model: without BatchNorm; its trainable parameters float32, bfloat16 or float64 on one device.
         loss: loss(output, target) -> one number, for a batch of one: it is called for each example alone.
         clip: largest L2 norm of one example's gradient, C, in [2^-100, 2^101).
         noise_multiplier: sigma over clip, in [2^-100, 2^100].
@@ -94,6 +95,7 @@ class PrivateStep:
         self.slots = self._slots(slots)
         self._model, self._loss = model, loss
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
+        self._watched: set[tuple[bool, ...]] = set()
 
     def __repr__(self) -> str:
         return (
@@ -128,19 +130,27 @@ class PrivateStep:
         self._write(totals.noisy(self._sigma), ldexp(1.0, totals.unit) / self.expected_batch)
         self._undefined = undefined
 
-    def gradients(self, inputs: Examples, targets: Examples) -> list[torch.Tensor]:
-        """Per-example gradients of one micro-batch, unclipped and private: a tensor for each parameter."""
+    def gradients(self, inputs: Examples, targets: Examples, *, seed: bytes | None = None) -> list[torch.Tensor]:
+        """Per-example gradients of one micro-batch, unclipped and private: a tensor for each parameter.
+
+        What the model draws, such as masks of dropout, is drawn for each example, and anew in each call unless 24 bytes
+        are given as a seed.
+        """
         values = {name: p.detach() for name, p in self.parameters.items()}
-        with _steady():
+        each = vmap(grad(self._loss_of_one), in_dims=(None, 0, 0), randomness="different")
+        modes = tuple(module.training for module in self._model.modules())
+        with _steady(), set_aside(self._device), nullcontext() if modes in self._watched else Watch():
+            renew(self._device, seed)
             try:
-                found = vmap(grad(self._loss_of_one), in_dims=(None, 0, 0))(values, inputs, targets)
+                found = each(values, inputs, targets)
             except RuntimeError as error:
                 if "randomness" not in str(error):
                     raise
                 raise ValueError(
-                    "model and loss must not draw random numbers, such as dropout does: they would go by an example's "
-                    "place in the batch, and one example less moves the others. Take them out."
+                    "model and loss must draw random numbers for each example, into new tensors. Write "
+                    "torch.rand_like(x) for torch.empty(...).uniform_(), and nn.Dropout for masks of your own."
                 ) from error
+        self._watched.add(modes)
         return [found[name] for name in self.parameters]
 
     def _loss_of_one(self, values: dict[str, torch.Tensor], inputs: Examples, targets: Examples) -> torch.Tensor:

@@ -13,7 +13,6 @@ __all__ = ["bytes_of_one", "trainable"]
 
 TYPES = (torch.float32, torch.bfloat16, torch.float64)
 DEVICES = ("cpu", "cuda")
-BY_CHANCE = (nn.modules.dropout._DropoutNd, nn.RReLU)
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -42,7 +41,7 @@ def bytes_of_one(parameters: dict[str, nn.Parameter]) -> int:
 
 
 def _refuse_modules(model: nn.Module) -> None:
-    """Refuse what mixes the examples of a batch, and what draws random numbers."""
+    """Refuse what mixes the examples of a batch, and what keeps something of them."""
     for name, module in model.named_modules():
         what = f"{name or 'model'} ({type(module).__name__})"
         if isinstance(module, _BatchNorm):
@@ -54,11 +53,8 @@ def _refuse_modules(model: nn.Module) -> None:
             raise ValueError(f"{what} keeps statistics of the data without noise. Use track_running_stats=False.")
         if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None:
             raise ValueError(f"{what} shrinks the rows that the data asks for, without noise. Use max_norm=None.")
-        if isinstance(module, BY_CHANCE) and module.training and getattr(module, "p", 1.0) > 0:
-            raise ValueError(
-                f"{what} draws random numbers by an example's place in the batch, and one example less moves the "
-                "others. Set p=0 or take it out."
-            )
+        if isinstance(module, nn.RReLU) and module.training:
+            raise ValueError(f"{what} draws random numbers where the data asks for them. Use nn.LeakyReLU.")
 
 
 def _refuse_parameter(name: str, parameter: nn.Parameter) -> None:

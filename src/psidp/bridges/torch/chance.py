@@ -1,0 +1,65 @@
+"""Chance: the random numbers that models and data sets draw for themselves, as dropout and augmentation do.
+
+Fresh ones come for each micro-batch and for each record, so that nobody's depend on who else was drawn;
+docs/design/step.md, claim 8.
+"""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+__all__ = ["BY_SHAPE", "Watch", "renew", "set_aside"]
+
+BY_SHAPE = ("bernoulli", "exponential", "native_dropout", "normal", "rand", "uniform")
+"""How the names begin of torch's random operators that draw as many numbers for every value of the same shape."""
+
+
+@contextmanager
+def set_aside(device: torch.device) -> Iterator[None]:
+    """The generators of Python, NumPy and torch come back as they were."""
+    python, cpu = random.getstate(), torch.get_rng_state()
+    numpy = np.random.get_state(legacy=False)  # noqa: NPY002  what data sets use is the point
+    gpu = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+        torch.set_rng_state(cpu)
+        if gpu is not None:
+            torch.cuda.set_rng_state(gpu, device)
+
+
+def renew(device: torch.device, seed: bytes | None = None) -> None:
+    """Seed them all from the operating system, or from these 24 bytes."""
+    seed = os.urandom(24) if seed is None else seed
+    random.seed(seed)
+    np.random.seed(np.frombuffer(seed[:16], np.uint32))  # noqa: NPY002
+    number = int.from_bytes(seed[16:24], "little")
+    torch.default_generator.manual_seed(number)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(number)
+
+
+class Watch(TorchDispatchMode):  # type: ignore[misc]
+    """Refuses random operators whose need of random numbers may go by the data: one example would move the others'."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run the operator, or refuse it."""
+        name = func.overloadpacket.__name__
+        if torch.Tag.nondeterministic_seeded in func.tags and not name.startswith(BY_SHAPE):
+            raise ValueError(
+                f"model and loss must not use {name}: how many random numbers it takes may depend on the data, and "
+                "then one example changes those of the others. Dropout, rand, randn and the like are fine."
+            )
+        operator: Callable[..., Any] = func
+        return operator(*args, **(kwargs or {}))
