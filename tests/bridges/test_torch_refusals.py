@@ -35,11 +35,16 @@ def on_two_devices():
         ),
         (nn.Sequential(nn.Linear(3, 3), nn.RReLU()), ValueError, r"1 \(RReLU\) draws .* Use nn.LeakyReLU"),
         (nn.Embedding(5, 3, max_norm=1.0), ValueError, "shrinks the rows .* Use max_norm=None"),
+        (nn.Embedding(5, 3, sparse=True), ValueError, r"model \(Embedding\) gives sparse .* Use sparse=False"),
         (nn.ReLU(), ValueError, "no parameter that requires grad"),
         (nn.Linear(3, 3).requires_grad_(False), ValueError, "nothing to train"),
         (nn.ParameterList([torch.zeros(0)]), ValueError, r"between 1 and 2\^40 trainable numbers, got 0"),
         (nn.LazyLinear(3), ValueError, "weight has no shape yet. Run the model once"),
-        (nn.Linear(3, 3).half(), TypeError, "weight must be a dense tensor .* got torch.float16"),
+        (
+            nn.Linear(3, 3).half(),
+            TypeError,
+            r"weight must be a dense tensor .* got torch.float16, .* Use model.float\(\)",
+        ),
         (nn.Linear(3, 3, dtype=torch.complex64), TypeError, "got torch.complex64"),
         (nn.Linear(3, 3, device="meta"), TypeError, "on meta"),
         (on_two_devices(), ValueError, "must be on one device, got cpu, meta"),
@@ -69,9 +74,10 @@ def test_what_only_looks_like_these_is_taken(model):
 @pytest.mark.parametrize(
     ("changed", "error", "sentence"),
     [
-        ({"clip": 0.0}, ValueError, r"clip .* must be in \[2\^-100, 2\^101\), got clip=0.0"),
+        ({"clip": 0.0}, ValueError, r"clip \(largest L2 norm .* must be in \(0, inf\), got clip=0.0"),
+        ({"clip": 1e-40}, ValueError, r"clip .* must be in \[2\^-100, 2\^101\), got clip=1e-40"),
         ({"clip": -1.0}, ValueError, "clip .* must be in"),
-        ({"clip": float("nan")}, ValueError, "clip .* must be in"),
+        ({"clip": float("nan")}, ValueError, r"clip \(largest L2 norm .* got clip=nan"),
         ({"clip": float("inf")}, ValueError, "clip .* must be in"),
         ({"clip": "1"}, TypeError, "clip .* must be a real number"),
         ({"noise_multiplier": 0.0}, ValueError, r"noise_multiplier .* must be in \(0, inf\)"),
@@ -87,6 +93,7 @@ def test_what_only_looks_like_these_is_taken(model):
         ({"memory": 1000, "micro_batch": 3}, ValueError, "or memory .*, not both"),
         ({"slots": -1}, ValueError, "slots must be a whole number of at least 1"),
         ({"loss": None}, TypeError, "loss must be callable"),
+        ({"loss": nn.MSELoss}, TypeError, r"got a class. Make one: MSELoss\(\)"),
     ],
     ids=str,
 )

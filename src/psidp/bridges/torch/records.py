@@ -75,8 +75,9 @@ def _both(f: Callable[[torch.Tensor], torch.Tensor], pair: tuple[Examples, Examp
 def _pair(values: Any) -> tuple[Examples, Examples]:
     """Inputs and targets, or a refusal."""
     if not (isinstance(values, tuple | list) and len(values) == 2):
+        many = f" of {len(values)}" if isinstance(values, tuple | list) else ""
         raise TypeError(
-            f"data must give pairs (input, target), got {type(values).__name__}"
-            f"{f' of {len(values)}' if isinstance(values, tuple | list) else ''}."
+            f"data must give pairs (input, target), got {type(values).__name__}{many}. "
+            "Where a model takes several inputs, the first of a pair may be a dict or tuple of them."
         )
     return values[0], values[1]

@@ -15,7 +15,7 @@ from psidp.bridges.torch.clipping import ClippedTotals, bound_of
 from psidp.bridges.torch.examples import Examples, count, mapped, micro_batches
 from psidp.bridges.torch.places import enough, order, overflow
 from psidp.bridges.torch.trainable import bytes_of_one, trainable
-from psidp.symbols import finite, symbol, whole
+from psidp.symbols import Symbol, finite, symbol, whole
 
 __all__ = ["PrivateStep"]
 
@@ -23,6 +23,7 @@ MEMORY = 2**30
 """Bytes that per-example gradients may take, unless told."""
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
+CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
 
 
 class PrivateStep:
@@ -74,9 +75,11 @@ class PrivateStep:
         slots: int | None = None,
     ) -> None:
         self.parameters = trainable(model)
+        if isinstance(loss, type):
+            raise TypeError(f"loss must be callable as loss(output, target), got a class. Make one: {loss.__name__}().")
         if not callable(loss):
             raise TypeError(f"loss must be callable as loss(output, target), got {type(loss).__name__}.")
-        self.clip = finite("clip", clip)
+        self.clip = CLIP.number(clip)
         unit = bound_of(self.clip)[1]
         self.noise_multiplier = symbol("noise_multiplier").number(noise_multiplier)
         if not MULTIPLIERS[0] <= self.noise_multiplier <= MULTIPLIERS[1]:

@@ -53,6 +53,8 @@ def _refuse_modules(model: nn.Module) -> None:
             raise ValueError(f"{what} keeps statistics of the data without noise. Use track_running_stats=False.")
         if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.max_norm is not None:
             raise ValueError(f"{what} shrinks the rows that the data asks for, without noise. Use max_norm=None.")
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse:
+            raise ValueError(f"{what} gives sparse gradients, and noise is never sparse. Use sparse=False.")
         if isinstance(module, nn.RReLU) and module.training:
             raise ValueError(f"{what} draws random numbers where the data asks for them. Use nn.LeakyReLU.")
 
@@ -64,7 +66,8 @@ def _refuse_parameter(name: str, parameter: nn.Parameter) -> None:
     if parameter.dtype not in TYPES or parameter.layout != torch.strided or parameter.device.type not in DEVICES:
         raise TypeError(
             f"{name} must be a dense tensor of float32, bfloat16 or float64 on the CPU or a GPU, "
-            f"got {parameter.dtype}, {parameter.layout} on {parameter.device}. Freeze it, or move the model."
+            f"got {parameter.dtype}, {parameter.layout} on {parameter.device}. Use model.float() or model.bfloat16(), "
+            "model.to(device), or freeze it."
         )
 
 
