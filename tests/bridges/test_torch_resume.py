@@ -254,6 +254,18 @@ def test_a_journal_that_lost_steps_of_the_model_is_refused(tmp_path):
         run.trainer(tmp_path)
 
 
+def test_old_copies_of_checkpoint_and_journal_together_are_refused_by_what_the_ledger_noted(paid):
+    folder, _ = paid
+    run.trainer(folder).fit(epochs=1)
+    files = [folder / "run.pt", folder / "run.pt.steps"]
+    kept = [file.read_bytes() for file in files]
+    done = run.trainer(folder).fit(epochs=1)
+    for file, content in zip(files, kept, strict=True):
+        file.write_bytes(content)
+    with pytest.raises(ValueError, match=f"ledger noted {done.started} steps of this run, its journal counts"):
+        run.trainer(folder)
+
+
 def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path):
     path = tmp_path / "other"
     path.write_bytes(b"x" * 2**17)
