@@ -12,7 +12,7 @@ from torch import nn
 
 from psidp.bridges.torch import PrivateStep
 from psidp.bridges.torch.examples import micro_batches
-from psidp.bridges.torch.places import RARE, enough, order, overflow
+from psidp.bridges.torch.places import RARE, enough, even, order, overflow
 
 CPU = torch.device("cpu")
 
@@ -57,13 +57,22 @@ def test_without_empty_places_at_most_one_other_example_changes_its_own():
 
 @pytest.mark.parametrize("expected", [0.5, 3.0, 64.0, 256.0, 1000.0, 65536.0])
 def test_a_draw_exceeds_the_places_no_more_often_than_said(expected):
-    for slots in (enough(expected, 1), enough(expected, 64), int(2 * expected) + 1, int(expected)):
+    for slots in (enough(expected), enough(expected, 1e-19), int(2 * expected) + 1, int(expected)):
         said = overflow(expected, slots)
         assert poisson.sf(slots, expected + 1) <= said
         for n in (int(expected) * 3 + 5, 10**6):
             assert binom.sf(slots, n, expected / n) + binom.sf(slots, n + 1, expected / n) <= 2 * said
-    assert overflow(expected, enough(expected, 1)) <= RARE < overflow(expected, enough(expected, 1) - 1)
-    assert enough(expected, 64) % 64 == 0
+    for chance in (RARE, 1e-3, 1e-19):
+        assert overflow(expected, enough(expected, chance)) <= chance < overflow(expected, enough(expected, chance) - 1)
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 64, 256, 10**6])
+def test_micro_batches_are_as_few_as_can_be_and_all_of_the_least_size(most):
+    for slots in (1, 2, 63, 64, 65, 1274, 4587):
+        size = even(slots, most)
+        assert size <= most
+        assert -(-slots // size) == -(-slots // most)
+        assert (size - 1) * -(-slots // most) < slots
 
 
 def test_fewer_places_than_expected_promise_nothing():
@@ -89,7 +98,8 @@ def test_unless_told_a_step_has_places_enough():
     step = PrivateStep(
         nn.Linear(2, 1), nn.functional.mse_loss, clip=1.0, noise_multiplier=1.0, expected_batch=64, micro_batch=8
     )
-    assert step.slots == enough(64.0, 8)
+    assert (step.slots, step.micro_batch) == (136, 8)
+    assert step.slots >= enough(64.0)
     assert 0 < step.kappa <= RARE
 
 

@@ -68,7 +68,7 @@ def test_a_model_that_no_step_can_train_is_refused(model, error, sentence):
     ],
 )
 def test_what_only_looks_like_these_is_taken(model):
-    assert PrivateStep(model, cross_entropy, **GOOD).micro_batch == 16
+    assert PrivateStep(model, cross_entropy, slots=0, **GOOD).micro_batch == 16
 
 
 @pytest.mark.parametrize(

@@ -123,14 +123,14 @@ def test_neighbouring_draws_in_the_same_places_differ_by_at_most_the_clip(name, 
 @pytest.mark.parametrize("size", [3, 5, 8, 16])
 def test_a_gradient_does_not_depend_on_the_company_in_its_micro_batch(name, size):
     torch.manual_seed(size)
-    step = made(MODELS[name][0](), micro_batch=size)
+    step = made(MODELS[name][0](), micro_batch=size, slots=0)
     found = dependence(step, MODELS[name][1](size), torch.randint(0, 4, (size,)))
     assert found.compared > 4 * size
     assert found.by_company == 0
 
 
 def test_dependence_on_company_and_on_place_would_be_seen(monkeypatch):
-    step = made(nn.Linear(50, 4), micro_batch=6)
+    step = made(nn.Linear(50, 4), micro_batch=6, slots=0)
     x, y = torch.randn(6, 50), torch.randint(0, 4, (6,))
     monkeypatch.setattr(step, "gradients", lambda x, y, seed: [x + 1e-6 * x.sum(0)])
     assert dependence(step, x, y).by_company > 10
@@ -310,5 +310,7 @@ def test_cudnn_is_left_as_it_was_found():
     [({"memory": 16 * 100}, 100), ({"memory": 16 * 100 + 15}, 100), ({"memory": 16}, 1), ({}, 125)],
 )
 def test_a_bound_on_memory_sets_the_micro_batch(settings, size):
-    step = made(nn.Linear(3, 1), loss=mse_loss, micro_batch=None, expected_batch=1000.0, **settings)
+    step = made(nn.Linear(3, 1), loss=mse_loss, micro_batch=None, expected_batch=1000.0, slots=0, **settings)
     assert step.micro_batch == size
+    even = made(nn.Linear(3, 1), loss=mse_loss, micro_batch=None, expected_batch=1000.0, **settings)
+    assert 0.95 * size <= even.micro_batch <= size

@@ -4,12 +4,12 @@ Kernels give an example's gradient other last bits in another place; docs/design
 """
 
 import os
-from math import ceil, exp, log, sqrt
+from math import ceil, exp, log
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["enough", "order", "overflow"]
+__all__ = ["enough", "even", "order", "overflow"]
 
 RARE = 2.0**-40
 """Unless told, places are so many that a draw exceeds them no more often than this."""
@@ -42,9 +42,27 @@ def overflow(expected: float, slots: int) -> float:
     return max(exp(min(0.0, exponent)) * (1.0 + 2.0**-20), 5e-324)
 
 
-def enough(expected: float, size: int) -> int:
-    """The fewest places, in micro-batches of `size`, that a draw exceeds no more often than once in 2^40."""
-    batches = ceil((expected + 7.0 * sqrt(expected)) / size)
-    while not overflow(expected, batches * size) <= RARE:
-        batches += 1
-    return batches * size
+def enough(expected: float, chance: float = RARE) -> int:
+    """The fewest places that a draw of this mean exceeds with this chance at most.
+
+    Examples:
+        >>> enough(1024.0), enough(4096.0), enough(1024.0, 1e-16)
+        (1272, 4582, 1311)
+    """
+    low, high = 0, ceil(2.0 * expected) + 1
+    while not overflow(expected, high) <= chance:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if overflow(expected, middle) <= chance else (middle, high)
+    return high
+
+
+def even(slots: int, most: int) -> int:
+    """The size of micro-batches of at most `most`, as few as possible and all alike, that leave the least to fill up.
+
+    Examples:
+        >>> even(1272, 256), even(2395, 256), even(5, 8)
+        (255, 240, 5)
+    """
+    return ceil(slots / ceil(slots / most))

@@ -1,12 +1,12 @@
 """The plan: how much noise for how many steps, fixed before anything of the data is seen."""
 
-from math import ceil, floor, inf, log10, sqrt
+from math import floor, inf, log10
 from typing import Any
 
 from psidp.accounting import DPSGD, PrivacyCurve, account, calibrate
 from psidp.accounting.calibration import largest_steps
 from psidp.accounting.events import whole_steps
-from psidp.bridges.torch.places import overflow
+from psidp.bridges.torch.places import enough, overflow
 from psidp.guarantee import Guarantee
 from psidp.symbols import symbol
 
@@ -74,16 +74,9 @@ def cost_of(curve: PrivacyCurve, delta: float, kappa: float) -> tuple[float, flo
     return float(curve.epsilon(delta).upper), curve.guarantee(kappa).psi
 
 
-def slots_for(expected_batch: float, run: DPSGD, delta: float, kappa: float) -> int:
-    """Places for a draw of this mean, so many that the whole run exceeds them with the reserved chance at most.
-
-    The mean may be 2 % and one example larger: what is divided by is perhaps a round number.
-    """
-    chance, mean = RESERVE * min(delta, kappa) / run.steps, 1.02 * expected_batch + 1.0
-    slots = ceil(mean)
-    while not overflow(mean, slots) <= chance:
-        slots += max(1, int(sqrt(mean) / 4.0))
-    return slots
+def slots_for(mean: float, run: DPSGD, delta: float, kappa: float) -> int:
+    """Places for draws of this mean, so many that the whole run exceeds them with the reserved chance at most."""
+    return enough(mean, RESERVE * min(delta, kappa) / run.steps * (1.0 - 2.0**-30))
 
 
 def reserved(run: DPSGD, slots: int, records: int, delta: float, kappa: float) -> float:

@@ -13,7 +13,7 @@ from torch.func import functional_call, grad, vmap
 from psidp.bridges.torch.chance import Watch, renew, set_aside
 from psidp.bridges.torch.clipping import ClippedTotals, bound_of
 from psidp.bridges.torch.examples import Examples, count, mapped, micro_batches
-from psidp.bridges.torch.places import enough, order, overflow
+from psidp.bridges.torch.places import enough, even, order, overflow
 from psidp.bridges.torch.trainable import bytes_of_one, trainable
 from psidp.symbols import Symbol, finite, symbol, whole
 
@@ -46,7 +46,7 @@ class PrivateStep:
         clip: largest L2 norm of one example's gradient, C, in [2^-100, 2^101).
         noise_multiplier: sigma over clip, in [2^-100, 2^100].
         expected_batch: what the sum is divided by, the expected size of a draw: sampling rate times size of the data.
-        micro_batch: examples at a time; every micro-batch is filled up to this size with zeros.
+        micro_batch: examples at a time at most; micro-batches are all of one size, filled up with zeros.
         memory: or the bytes that per-example gradients may take, from which micro_batch follows; activations come on
             top. Unless told, 2^30, or one example, or an eighth of the expected draw.
         slots: places, all of which are computed; empty ones cost as much as full ones. Unless told, so many that a
@@ -94,8 +94,7 @@ class PrivateStep:
                 f"got expected_batch={expected_batch}."
             )
         self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -unit))
-        self.micro_batch = self._size(micro_batch, memory)
-        self.slots = self._slots(slots)
+        self.micro_batch, self.slots = self._places(self._size(micro_batch, memory), slots)
         self._model, self._loss = model, loss
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
         self._watched: set[tuple[bool, ...]] = set()
@@ -198,11 +197,12 @@ class PrivateStep:
             )
         return max(1, min((memory or MEMORY) // one, max(16, ceil(self.expected_batch / 8))))
 
-    def _slots(self, slots: int | None) -> int:
-        """Places at least; where all examples have the only place, none need be empty."""
-        if slots is None:
-            return 0 if self.micro_batch == 1 else enough(self.expected_batch, self.micro_batch)
-        return whole("slots", slots) if slots != 0 else 0
+    def _places(self, most: int, slots: int | None) -> tuple[int, int]:
+        """Examples at a time, evenly, and places; where all examples have the only place, none need be empty."""
+        if slots == 0 or (slots is None and most == 1):
+            return most, 0
+        size = even(enough(self.expected_batch) if slots is None else whole("slots", slots), most)
+        return size, size * ceil(enough(self.expected_batch) / size) if slots is None else slots
 
     @property
     def _device(self) -> torch.device:

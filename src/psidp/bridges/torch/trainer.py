@@ -52,7 +52,7 @@ class PrivateTrainer:
         unit: whose data a record is.
         expected_batch: a public number to divide sums by; unless told, q times the number of records, which is then
             public too.
-        micro_batch, memory: examples at a time, or the bytes for their gradients; see PrivateStep.
+        micro_batch, memory: examples at a time at most, or the bytes for their gradients; see PrivateStep.
         schedule: a torch LRScheduler, stepped with the optimizer.
         ledger, budget, purpose: who pays. The whole run is one entry, written before the first step.
         checkpoint: a file to keep the run in; beside it goes a journal, its name with `.steps`. If there is a run in
@@ -110,7 +110,8 @@ class PrivateTrainer:
         divisor = rate * records if expected_batch is None else EXPECTED.number(expected_batch)
         self.failure, slots = 0.0, None
         if micro_batch != 1:
-            slots = slots_for(divisor, self.run, self.delta, self.kappa)
+            mean = divisor if expected_batch is None else 1.02 * divisor + 1.0  # perhaps it is a round number
+            slots = slots_for(mean, self.run, self.delta, self.kappa)
             self.failure = reserved(self.run, slots, records, self.delta, self.kappa)
         self._step = PrivateStep(
             model, loss, clip=clip, noise_multiplier=self.run.noise_multiplier, expected_batch=divisor,
