@@ -14,10 +14,13 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["BY_SHAPE", "Watch", "renew", "set_aside"]
+__all__ = ["BY_VALUE", "Watch", "renew", "set_aside"]
 
-BY_SHAPE = ("bernoulli", "exponential", "native_dropout", "normal", "rand", "uniform")
-"""How the names begin of torch's random operators that draw as many numbers for every value of the same shape."""
+BY_VALUE = ("_sample_dirichlet", "_standard_gamma", "binomial", "poisson", "rrelu")
+"""How the names begin of torch's random operators that draw more numbers for some values than for others.
+
+All others of torch 2.13, dropout, attention and recurrent layers among them, go by shape.
+"""
 
 
 @contextmanager
@@ -49,17 +52,17 @@ def renew(device: torch.device, seed: bytes | None = None) -> None:
 
 
 class Watch(TorchDispatchMode):  # type: ignore[misc]
-    """Refuses random operators whose need of random numbers may go by the data: one example would move the others'."""
+    """Refuses random operators whose need of random numbers goes by the data: one example would move the others'."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run the operator, or refuse it."""
         name = func.overloadpacket.__name__
-        if torch.Tag.nondeterministic_seeded in func.tags and not name.startswith(BY_SHAPE):
+        if torch.Tag.nondeterministic_seeded in func.tags and name.startswith(BY_VALUE):
             raise ValueError(
-                f"model and loss must not use {name}: how many random numbers it takes may depend on the data, and "
-                "then one example changes those of the others. Dropout, rand, randn and the like are fine."
+                f"model and loss must not use {name}: how many random numbers it takes depends on the data, and then "
+                "one example changes those of the others. Dropout, rand, randn and the like are fine."
             )
         operator: Callable[..., Any] = func
         return operator(*args, **(kwargs or {}))
