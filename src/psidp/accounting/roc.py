@@ -16,6 +16,8 @@ __all__ = ["false_negative_rate", "true_positive_rate"]
 
 SPACINGS = np.array([1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 1e-2, 0.1, 0.5])
 STEP = 1e-5
+ROUNDING = 2.0**-50
+"""What a handful of operations can lose, relative to the largest term."""
 PIECES = 256
 FARTHEST = 700.0
 """Below e^-700 no likelihood ratio matters to a false positive rate that a float can hold beside 1."""
@@ -56,7 +58,7 @@ def _tpr_terms(steps: Composition, epsilon: Array, x: float) -> tuple[Array, Arr
     ahead = np.exp(epsilon)
     flat = np.where(epsilon < 0, -np.expm1(epsilon), 0.0)
     scale = np.minimum(ahead, 1.0)
-    return flat + scale * low + ahead * x, flat + scale * high + ahead * x
+    return (flat + scale * low + ahead * x) * (1.0 - ROUNDING), (flat + scale * high + ahead * x) * (1.0 + ROUNDING)
 
 
 def _fnr_terms(steps: Composition, epsilon: Array, x: float) -> tuple[Array, Array]:
@@ -64,9 +66,10 @@ def _fnr_terms(steps: Composition, epsilon: Array, x: float) -> tuple[Array, Arr
     low, high = _profile(steps, epsilon)
     ahead = np.exp(epsilon)
     below = epsilon < 0
+    slack = ROUNDING * np.where(below, ahead, 1.0 + low + ahead * x)
     return (
-        np.where(below, -ahead * (1.0 - x - low), low + ahead * x - 1.0),
-        np.where(below, -ahead * (1.0 - x - high), high + ahead * x - 1.0),
+        np.where(below, -ahead * (1.0 - x - low), low + ahead * x - 1.0) - slack,
+        np.where(below, -ahead * (1.0 - x - high), high + ahead * x - 1.0) + slack,
     )
 
 
@@ -76,7 +79,7 @@ def _profile(steps: Composition, epsilon: Array) -> tuple[Array, Array]:
     for side, one in ((epsilon >= 0, steps), (epsilon < 0, steps.mirrored)):
         if side.any():
             a, b, _ = delta_bounds(one, np.abs(epsilon[side]))
-            low[side], high[side] = np.exp(a) * (1.0 - 2.0**-50), np.exp(b) * (1.0 + 2.0**-50)
+            low[side], high[side] = np.exp(a) * (1.0 - ROUNDING), np.exp(b) * (1.0 + ROUNDING)
     return low, high
 
 
@@ -142,8 +145,8 @@ def _monotone_floor(steps: Composition, x: float, evaluate: Terms) -> float:
     epsilon = np.linspace(0.0, -np.log(x), PIECES)
     low, _ = evaluate(steps, epsilon, x)
     ahead = np.exp(epsilon)
-    piece = np.diff(ahead, prepend=0.0) * x * (1.0 + 2.0**-50)
-    return float(np.min(low - piece))
+    piece = np.diff(ahead, prepend=0.0) * x
+    return float(np.min(low - piece - ROUNDING * (1.0 + ahead * x)))
 
 
 def _convex_floor(a: Array, low: Array, high: Array) -> float:
@@ -154,4 +157,4 @@ def _convex_floor(a: Array, low: Array, high: Array) -> float:
         return -np.inf
     right = low[1] + min((low[1] - high[0]) / (a[1] - a[0]), 0.0) * (a[2] - a[1])
     left = low[1] - max((high[2] - low[1]) / (a[2] - a[1]), 0.0) * (a[1] - a[0])
-    return float(min(low[0], low[2], right, left))
+    return float(min(low[0], low[2], right, left) - ROUNDING * np.abs(high).max())
