@@ -215,6 +215,13 @@ def test_without_replacement_is_an_interval_from_an_attained_pair_to_c_gamma():
     )
 
 
+def test_without_replacement_the_advantage_is_bounded_as_well_as_delta_a_little_further_on():
+    curve = account(DPSGD(2.0, 0.1, 100, sampling="without-replacement"))
+    near, further = curve.delta(0.0), curve.delta(0.01)
+    assert further.upper < near.upper <= further.upper + np.expm1(0.01)  # no profile is steeper
+    assert curve.advantage.upper <= curve.guarantee(kappa=1e-8).advantage
+
+
 def test_comparisons_are_labelled_and_say_which_understate_the_loss():
     rows = {row.road: row for row in compare(RUN, 1e-5)}
     assert rows["CLT for Poisson sampling"].verdict == "understates the loss here"

@@ -58,7 +58,7 @@ class PrivacyCurve:
         """
         values = symbol("delta").array(delta)
         if not np.all((values > 0.0) & (values < 1.0)):
-            raise ValueError(f"delta (probability slack of (epsilon, delta)-DP) must be in (0,1), got delta={delta}.")
+            raise ValueError(f"delta (probability slack of (epsilon, delta)-DP) must be in (0, 1), got delta={delta}.")
         answers = [self._epsilon(float(d)) for d in values.ravel()]
         lower, upper = (np.array([answer[i] for answer in answers]) for i in (0, 1))
         return _shaped(lower, upper, values, answers[-1][2] if answers else "")
@@ -182,8 +182,8 @@ class PrivacyCurve:
         kappa = symbol("kappa").number(kappa)
         if not (kappa >= self.kappa and (kappa > self.kappa or not self.above[0].count.size)):
             raise ValueError(
-                f"kappa (probability of outright failure) must exceed what the events already have, {self.kappa:g}, "
-                f"got kappa={kappa}. A sampled run has no finite psi without some."
+                f"kappa (probability of outright failure) must exceed what the events already have, "
+                f"{self.kappa + 0.0:g}, got kappa={kappa}. A sampled run has no finite psi without some, such as 1e-10."
             )
         return max((kappa - self.kappa) / (1.0 - self.kappa) * (1.0 - ROUNDING), 0.0)
 
