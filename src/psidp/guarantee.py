@@ -352,7 +352,9 @@ def _psi_of(notion: dict[str, float]) -> float:
     match = next((names for names in NOTIONS if set(names) == set(given)), None)
     if match is None:
         ways = " | ".join(" and ".join(names) for names in NOTIONS)
-        raise TypeError(f"exactly one notion must be given: {ways}; got {', '.join(given) or 'none'}.")
+        half = next((names for names in NOTIONS if given and set(given) < set(names)), ())
+        todo = "".join(f" Give {name} as well." for name in half if name not in given)
+        raise TypeError(f"exactly one notion must be given: {ways}; got {', '.join(given) or 'none'}.{todo}")
     numbers = [symbol(name).number(notion[name]) for name in match]
     if match == ("sensitivity", "sigma"):
         sensitivity, sigma = numbers
