@@ -12,6 +12,7 @@ from rich.progress import track
 
 from psidp.accounting import DPSGD, account, calibrate
 from psidp.accounting.comparison import compare
+from psidp.maths.sensitivity import Adjacency
 from psidp.present import notion
 from psidp.present.digits import down, up
 from psidp.present.tables import console, show_json, table
@@ -63,17 +64,26 @@ def account_command(
 
 
 def calibrate_run(
-    sampling_rate: float, steps: int, sampling: str, as_json: bool, targets: dict[str, float | None]
+    sampling_rate: float,
+    steps: int,
+    sampling: str,
+    adjacency: Adjacency,
+    unit: str,
+    as_json: bool,
+    targets: dict[str, float | None],
 ) -> None:
     """The noise_multiplier for a run and a target, on the terminal."""
     given = {name: value for name, value in targets.items() if value is not None}
-    noise = calibrate(sampling_rate=sampling_rate, steps=steps, sampling=sampling, **given)  # type: ignore[arg-type]
-    curve = account(DPSGD(noise, sampling_rate, steps, sampling))  # type: ignore[arg-type]
+    asked = None if adjacency == "add-remove" else adjacency  # which nobody may have said: the sampling says it
+    run = DPSGD(1.0, sampling_rate, steps, sampling, asked, unit)  # type: ignore[arg-type]
+    noise = calibrate(sampling_rate=sampling_rate, steps=steps, sampling=run.sampling, **given)
     if as_json:
         return show_json({"noise_multiplier": noise, "sampling_rate": sampling_rate, "steps": steps} | given)
     console.print(f"noise_multiplier = {noise!r}")
     shown = ", ".join(f"{name} {value:g}" for name, value in given.items())
-    console.print(f"The least noise, relative to the {curve.adjacency} sensitivity, that meets {shown} with proof.")
+    console.print(
+        f"The least noise, relative to the {run.adjacency} sensitivity, that meets {shown} per {run.unit} with proof."
+    )
     return None
 
 

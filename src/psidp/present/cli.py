@@ -110,7 +110,7 @@ def convert(
 @app.command()
 def calibrate(
     sensitivity: Annotated[
-        float | None, typer.Option("--sensitivity", help="L2 sensitivity of the query, [0,inf)")
+        float | None, typer.Option("--sensitivity", help="L2 sensitivity of the query, [0, inf)")
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="for a DP-SGD run: number of noisy steps")] = None,
     sampling_rate: Annotated[
@@ -140,9 +140,15 @@ def calibrate(
     """
     if steps is not None and sampling_rate is not None and sensitivity is None:
         targets = {"epsilon": epsilon, "delta": delta, "psi": psi, "kappa": kappa, "advantage": advantage}
-        return calibrate_run(sampling_rate, steps, sampling, as_json, targets)
+        others = {"auc": auc, "tpr": tpr, "fpr": fpr, "alpha": alpha, "rho": rho, "zcdp": zcdp}
+        other = next((name for name, value in others.items() if value is not None), None)
+        if other:
+            raise ValueError(f"a run is calibrated to epsilon and delta, psi and kappa, or advantage, got {other}.")
+        return calibrate_run(sampling_rate, steps, sampling, check_adjacency(adjacency), unit, as_json, targets)
     if sensitivity is None or steps is not None or sampling_rate is not None:
         raise TypeError("calibrate needs --sensitivity for a query, or --steps and --sampling-rate for a DP-SGD run.")
+    if kappa is not None:
+        raise ValueError("kappa (probability of outright failure) belongs to a run, which has --steps.")
     guarantee = notion.chosen(
         adjacency, unit, psi=psi, epsilon=epsilon, delta=delta, auc=auc, advantage=advantage, tpr=tpr, fpr=fpr,
         alpha=alpha, rho=rho, zcdp=zcdp,
@@ -225,6 +231,14 @@ def main() -> None:
     """Run, and turn a refusal into its sentence and exit code 2."""
     try:
         app()
-    except (ValueError, TypeError, PsidpError, OSError) as refusal:
-        typer.echo(f"psidp: {refusal}", err=True)
-        sys.exit(2)
+    except (ValueError, TypeError, PsidpError) as refusal:
+        _refuse(str(refusal))
+    except OSError as trouble:
+        where = f"{trouble.filename!r} cannot be used: " if trouble.filename else ""
+        todo = " Check the path: its folder must exist, and you must be allowed to use it." if trouble.filename else ""
+        _refuse(f"{where}{trouble.strerror or trouble}.{todo}")
+
+
+def _refuse(sentence: str) -> None:
+    typer.echo(f"psidp: {sentence}", err=True)
+    sys.exit(2)

@@ -209,7 +209,7 @@ def head(ledger: Where, as_json: notion.AsJson = False) -> None:
 @app.command()
 def export(
     ledger: Where,
-    output: Annotated[str, typer.Option("--output", help="a file; - is standard output")] = "-",
+    output: Annotated[str, typer.Option("--output", "-o", help="a new file; - is standard output")] = "-",
 ) -> None:
     """Write the ledger as lines of JSON, for `import` and for anybody who wants to verify it."""
     lines = (f"{line}\n" for line in Ledger(ledger).export())

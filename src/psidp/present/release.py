@@ -88,7 +88,7 @@ def column(
     ],
     sensitivity: Needed,
     column: Annotated[str | None, typer.Option("--column", help="name of the column; its number in an array")] = None,
-    output: Annotated[str, typer.Option("--output", help="an .csv or .npy file; - is standard output")] = "-",
+    output: Annotated[str, typer.Option("--output", "-o", help="a .csv or .npy file; - is standard output")] = "-",
     sigma: notion.Sigma = None,
     psi: notion.Psi = None,
     epsilon: notion.Epsilon = None,
