@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +183,18 @@ def test_a_wrong_argument_gets_its_sentence_and_exit_code_2(run, words, sentence
     assert code == 2
     assert sentence in " ".join(err.split())
     assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize("words", [(), ("release",), ("ledger",)])
+def test_help_lists_every_command_with_a_whole_sentence(run, words):
+    code, out, _ = run(*words, "--help")
+    assert code == 0
+    listed = out.split("Commands:\n")[1].splitlines()
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed)
+
+
+def test_the_version_is_told(run):
+    assert run("--version")[:2] == (0, f"psidp {version('psidp')}\n")
 
 
 def test_psi_beyond_all_measure_is_said_in_words_and_not_as_inf():

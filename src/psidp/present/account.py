@@ -44,9 +44,10 @@ def account_command(
     csv_path: Csv = "",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Say what a DP-SGD run costs: an interval for epsilon with both sides proved.
+    """Say what a DP-SGD run costs, with both sides proved.
 
-    Repeat an option to sweep over its values. Everything must be fixed before any output is seen.
+    The answer is an interval for epsilon. Repeat an option to sweep over its values. Everything must be fixed before
+    any output is seen.
 
     Example: psidp account --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 --compare
     """

@@ -43,9 +43,9 @@ def audit(
     ] = None,
     as_json: notion.AsJson = False,
 ) -> None:
-    """Say what an attack's scores prove about psi, and whether they refute a claim (exit code 1).
+    """Say what an attack's scores prove about psi.
 
-    Columns that are not named are guessed from their names and said.
+    Where they refute the claim, the exit code is 1. Columns that are not named are guessed from their names and said.
 
     Example: psidp audit scores.csv --claimed-psi 1.0
     """

@@ -20,7 +20,8 @@ from psidp.release.result import Release
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Publish numbers with exact Gaussian noise: answers on standard output, what they cost on standard error.",
+    help="Publish numbers with exact Gaussian noise.\n\n"
+    "Answers go to standard output, what they cost to standard error.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -58,7 +58,7 @@ def card(
     output: Annotated[str, typer.Option("--output", "-o", help="file: .html, .md or .json; - prints")] = "-",
     form: Annotated[str, typer.Option("--format", help="html, md or json, where -o does not say")] = "md",
 ) -> None:
-    """Write the privacy card of a release: HTML on one page, Markdown or JSON.
+    """Write the privacy card of a release: HTML, Markdown or JSON.
 
     Example: psidp card --sensitivity 1 --sigma 2 --unit patient --title "Mean age" -o card.html
 

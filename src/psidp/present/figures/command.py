@@ -39,7 +39,9 @@ def figures_command(
     adjacency: notion.Adjacent = "add-remove",
     unit: notion.Unit = "record",
 ) -> None:
-    """Draw the paper's figures, or one to four mechanisms, as SVG, PNG, PDF or HTML that needs no network.
+    """Draw the paper's figures, or one to four mechanisms.
+
+    As SVG, PNG, PDF, or HTML that needs no network.
 
     Example: psidp figures paper -o figures
 

@@ -25,7 +25,9 @@ def explore(
     ] = False,
     browser: Annotated[bool, typer.Option(help="open the page in the browser")] = True,
 ) -> None:
-    """Open the explorer: two Gaussians, the ROC curve with its tangent, the profile; drag anything.
+    """Open the explorer: a page on which everything can be dragged.
+
+    Two Gaussians, the ROC curve with its tangent, the profile, plain words. Ctrl-C ends it.
 
     Example: psidp explore --save explorer.html
     """
