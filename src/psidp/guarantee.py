@@ -47,7 +47,7 @@ NOTIONS = (
     ("zcdp",),
 )
 """The ways to name a Gaussian mechanism, each complete in itself."""
-_TOO_WEAK = "promises so little that its delta at epsilon = 0 is 1 to the last digit, and no psi covers it"
+_TOO_WEAK = "promises so little that the psi which covers it is too large for a float"
 
 
 @total_ordering
@@ -128,6 +128,9 @@ class Guarantee:
     def from_zcdp(cls, rho: float, kappa: float, **context: Any) -> Self:
         """What rho-zCDP of any mechanism is worth: the smallest psi that, with kappa, covers the improved conversion.
 
+        Above rho = 35, say, where that conversion's delta at 0 is 1 to the last digit, psi is that of the
+        (epsilon, kappa)-DP that follows: a promise still, but up to twice the smallest psi.
+
         Examples:
             >>> round(Guarantee.from_zcdp(0.5, kappa=1e-6).psi, 3)
             1.54
@@ -138,6 +141,8 @@ class Guarantee:
     @classmethod
     def from_rdp(cls, alpha: float, rho: float, kappa: float, **context: Any) -> Self:
         """What (alpha, rho)-RDP of any mechanism is worth: the smallest psi that, with kappa, covers the conversion.
+
+        Above rho = 35, say, psi is that of the (epsilon, kappa)-DP that follows, as in from_zcdp.
 
         Examples:
             >>> round(Guarantee.from_rdp(8.0, 0.5, kappa=1e-6).psi, 3)
