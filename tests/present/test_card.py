@@ -187,6 +187,12 @@ def test_psidp_card_takes_an_audit_from_a_file_and_says_when_a_promise_is_broken
     code, out, _ = run("card", "--psi", "1", "--audit", str(tmp_path / "audit.json"))
     assert code == 0
     assert "psi at least 1.4, with confidence 0.95 (ranks): the promise is broken" in out
+    warned = "An audit contradicts this promise: psi is at least 1.4, with confidence 0.95."
+    assert out.splitlines()[2].startswith(f"**{warned}")
+    flags = ["card", "--psi", "1", "--audit", str(tmp_path / "audit.json"), "--format", "html"]
+    page = run(*flags)[1]
+    assert page.index(warned) < page.index("Someone who must tell")
+    assert "contradicts" not in run("card", "--psi", "2", *flags[3:])[1]
 
 
 @pytest.mark.parametrize(
