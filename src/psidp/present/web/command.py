@@ -84,5 +84,5 @@ def _listening(host: str, port: int, family: AddressFamily) -> socket:
     try:
         return create_server((host, port), family=family)
     except OSError as trouble:
-        why = trouble.strerror
+        why = str(trouble.strerror).split(" (")[0]
         raise ValueError(f"{host}:{port} cannot be listened on ({why}). --port 0 takes a free port.") from None
