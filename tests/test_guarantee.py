@@ -195,6 +195,12 @@ def test_approximate_dp_is_covered_with_kappa_for_its_delta(epsilon, delta):
     assert (g.roc(at / 10) >= psidp.region_tpr(at / 10, epsilon, delta) * (1 - 1e-13)).all()
 
 
+@pytest.mark.parametrize(("theirs", "ours"), [("mu", "psi"), ("eps", "epsilon"), ("std", "sigma")])
+def test_a_name_from_elsewhere_is_told_its_name_here(theirs, ours):
+    with pytest.raises(TypeError, match=f"got {theirs}. {theirs} is called {ours} here."):
+        Guarantee.gaussian(**{theirs: 1.0})
+
+
 @pytest.mark.parametrize("claim", [Guarantee.from_zcdp, lambda rho, kappa: Guarantee.from_rdp(2.0, rho, kappa)])
 @pytest.mark.parametrize("kappa", [1e-12, 1e-6, 0.1])
 def test_weak_claims_are_worth_a_large_psi_that_grows_with_rho_and_no_refusal(claim, kappa):

@@ -32,7 +32,7 @@ from psidp.maths.roc import (
     tpr_from_psi,
 )
 from psidp.maths.sensitivity import Adjacency, check_adjacency
-from psidp.symbols import symbol, whole
+from psidp.symbols import SYMBOLS, symbol, whole
 
 __all__ = ["Guarantee", "compose"]
 
@@ -359,6 +359,7 @@ def _psi_of(notion: dict[str, float]) -> float:
         ways = " | ".join(" and ".join(names) for names in NOTIONS)
         half = next((names for names in NOTIONS if given and set(given) < set(names)), ())
         todo = "".join(f" Give {name} as well." for name in half if name not in given)
+        todo += "".join(f" {name} is called {own} here." for name in given for own in _own_names(name))
         raise TypeError(f"exactly one notion must be given: {ways}; got {', '.join(given) or 'none'}.{todo}")
     numbers = [symbol(name).number(notion[name]) for name in match]
     if match == ("sensitivity", "sigma"):
@@ -374,6 +375,12 @@ def _psi_of(notion: dict[str, float]) -> float:
         ("zcdp",): psi_from_zcdp,
     }
     return _worth(float(roads[match](*numbers)), notion)
+
+
+def _own_names(name: str) -> list[str]:
+    """What a notion that others call `name` is called here: mu is psi."""
+    ways = [symbol(own) for names in NOTIONS for own in names]
+    return [s.name for s in ways if name not in SYMBOLS and name in s.elsewhere.replace(",", " ").split()]
 
 
 def _worth(psi: float, claim: dict[str, float], verdict: str = "allows any psi: it promises no privacy") -> float:

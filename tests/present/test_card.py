@@ -251,6 +251,14 @@ def test_the_card_says_how_many_scores_an_audit_had_and_where_to_read_it(run, tm
     assert "n_in" not in one.to_dict()["audit"]
 
 
+@pytest.mark.parametrize("said", [{"audit": 3}, {"mechanism": "noise"}, {"scope": None}])
+def test_a_card_is_made_of_its_parts_and_nothing_else(said):
+    with pytest.raises(TypeError, match=r"a card's (audit|mechanism|scope) must be"):
+        card(psidp.Guarantee(1.0), **said)
+    with pytest.raises(TypeError, match=r"a card's guarantee must be a Guarantee, got 1\.0"):
+        card(1.0)
+
+
 def test_audits_refuse_nonsense():
     with pytest.raises(ValueError, match="psi_upper must be at least"):
         Audited(1.0, 0.5)

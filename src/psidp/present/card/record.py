@@ -103,6 +103,11 @@ class Card:
     software: str = ""
 
     def __post_init__(self) -> None:
+        for name, kind in (("guarantee", Guarantee), ("mechanism", Mechanism), ("scope", Scope)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"a card's {name} must be a {kind.__name__}, got {getattr(self, name)!r}.")
+        if not isinstance(self.audit, Audited | None):
+            raise TypeError(f"a card's audit must be what an audit gave back, got {self.audit!r}.")
         symbol("prior").number(self.prior)
         if not 0.0 <= self.regret <= 1.0:
             raise ValueError(f"regret (how far psi overstates the loss) must be in [0, 1], got regret={self.regret}.")
