@@ -265,9 +265,17 @@ def main() -> None:
     except (ValueError, TypeError, PsidpError) as refusal:
         _refuse(str(refusal))
     except OSError as trouble:
-        where = f"{trouble.filename!r} cannot be used: " if trouble.filename else ""
-        todo = " Check the path: its folder must exist, and you must be allowed to use it." if trouble.filename else ""
-        _refuse(f"{where}{trouble.strerror or trouble}.{todo}")
+        _refuse(_in_words(trouble))
+
+
+def _in_words(trouble: OSError) -> str:
+    """What the operating system complains of, and what to do about it."""
+    if not trouble.filename:
+        return f"{trouble.strerror or trouble}."
+    todo = "Check the path: its folder must exist, and you must be allowed to use it."
+    if isinstance(trouble, FileExistsError):
+        todo = "Nothing was overwritten: choose another name."
+    return f"{trouble.filename!r} cannot be used: {trouble.strerror}. {todo}"
 
 
 def _refuse(sentence: str) -> None:
