@@ -195,6 +195,29 @@ def test_approximate_dp_is_covered_with_kappa_for_its_delta(epsilon, delta):
     assert (g.roc(at / 10) >= psidp.region_tpr(at / 10, epsilon, delta) * (1 - 1e-13)).all()
 
 
+@pytest.mark.parametrize(("theirs", "ours"), [("mu", "psi"), ("eps", "epsilon"), ("std", "sigma")])
+def test_a_name_from_elsewhere_is_told_its_name_here(theirs, ours):
+    with pytest.raises(TypeError, match=f"got {theirs}. {theirs} is called {ours} here."):
+        Guarantee.gaussian(**{theirs: 1.0})
+
+
+@pytest.mark.parametrize("claim", [Guarantee.from_zcdp, lambda rho, kappa: Guarantee.from_rdp(2.0, rho, kappa)])
+@pytest.mark.parametrize("kappa", [1e-12, 1e-6, 0.1])
+def test_weak_claims_are_worth_a_large_psi_that_grows_with_rho_and_no_refusal(claim, kappa):
+    found = [claim(rho, kappa=kappa).psi for rho in (30.0, 36.0, 38.0, 50.0, 1e3, 1e6, 1e12)]
+    assert found == sorted(found)
+    assert found[2] < 2.0 * found[1]
+    assert found[-1] < inf
+
+
+def test_a_weak_zcdp_claim_covers_the_approximate_dp_that_follows_from_it():
+    rho, kappa = 60.0, 1e-6
+    t = np.geomspace(1e-3, 1e3, 100_001)
+    terms = np.log(1 / kappa) / t + (1.0 + t) * rho - np.log1p(1.0 / t) - np.log1p(t) / t
+    follows = Guarantee.from_approximate(float(terms.min()), kappa)  # delta(epsilon) <= kappa, at the best order
+    assert Guarantee.from_zcdp(rho, kappa).psi == pytest.approx(follows.psi, rel=1e-6)
+
+
 def test_rdp_and_zcdp_of_any_mechanism_are_covered():
     for conversion_delta in (1e-5, 1e-3, 0.1):
         for alpha, rho in ((8.0, 0.5), (2.0, 2.0)):
@@ -211,8 +234,7 @@ def test_rdp_and_zcdp_of_any_mechanism_are_covered():
     [
         (lambda: Guarantee.from_zcdp(0.5, 0.0), "kappa .*must be above 0 here, got kappa=0.0"),
         (lambda: Guarantee.from_zcdp(-1.0, 0.1), r"^zcdp \("),
-        (lambda: Guarantee.from_zcdp(50.0, 1e-6), "zcdp=50.0 promises so little"),
-        (lambda: Guarantee.from_rdp(2.0, 50.0, 1e-6), "alpha=2.0, rho=50.0 promises so little"),
+        (lambda: Guarantee.from_zcdp(1.7e308, 1e-6), "zcdp=1.7e.308 promises so little"),
         (lambda: Guarantee.from_rdp(1.0, 0.5, 1e-6), "RDP must have alpha > 1 and a finite rho"),
         (lambda: Guarantee.from_rdp(2.0, inf, 1e-6), "RDP must have alpha > 1 and a finite rho"),
         (lambda: Guarantee.from_rdp(2.0, 1.0, nan), r"^kappa \("),

@@ -20,6 +20,8 @@ Bad input is a plain ValueError or TypeError whose sentence names the quantity. 
         └── TamperedLedgerError          an entry is not what was written
 """
 
+from typing import Any
+
 __all__ = [
     "BudgetClosedError",
     "BudgetExceededError",
@@ -40,8 +42,19 @@ __all__ = [
 ]
 
 
+def _again(kind: type["PsidpError"], args: tuple[Any, ...], carried: dict[str, Any]) -> "PsidpError":
+    """The error that another process raised."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(carried)
+    return error
+
+
 class PsidpError(Exception):
     """Everything psidp raises that is not plain bad input."""
+
+    def __reduce__(self) -> Any:
+        """By its sentence and what it carries, so that it comes back whole from another process."""
+        return _again, (type(self), self.args, self.__dict__)
 
 
 class EngineError(PsidpError):

@@ -32,7 +32,7 @@ from psidp.maths.roc import (
     tpr_from_psi,
 )
 from psidp.maths.sensitivity import Adjacency, check_adjacency
-from psidp.symbols import symbol, whole
+from psidp.symbols import SYMBOLS, symbol, whole
 
 __all__ = ["Guarantee", "compose"]
 
@@ -47,7 +47,7 @@ NOTIONS = (
     ("zcdp",),
 )
 """The ways to name a Gaussian mechanism, each complete in itself."""
-_TOO_WEAK = "promises so little that its delta at epsilon = 0 is 1 to the last digit, and no psi covers it"
+_TOO_WEAK = "promises so little that the psi which covers it is too large for a float"
 
 
 @total_ordering
@@ -128,6 +128,9 @@ class Guarantee:
     def from_zcdp(cls, rho: float, kappa: float, **context: Any) -> Self:
         """What rho-zCDP of any mechanism is worth: the smallest psi that, with kappa, covers the improved conversion.
 
+        Above rho = 35, say, where that conversion's delta at 0 is 1 to the last digit, psi is that of the
+        (epsilon, kappa)-DP that follows: a promise still, but up to twice the smallest psi.
+
         Examples:
             >>> round(Guarantee.from_zcdp(0.5, kappa=1e-6).psi, 3)
             1.54
@@ -138,6 +141,8 @@ class Guarantee:
     @classmethod
     def from_rdp(cls, alpha: float, rho: float, kappa: float, **context: Any) -> Self:
         """What (alpha, rho)-RDP of any mechanism is worth: the smallest psi that, with kappa, covers the conversion.
+
+        Above rho = 35, say, psi is that of the (epsilon, kappa)-DP that follows, as in from_zcdp.
 
         Examples:
             >>> round(Guarantee.from_rdp(8.0, 0.5, kappa=1e-6).psi, 3)
@@ -352,7 +357,10 @@ def _psi_of(notion: dict[str, float]) -> float:
     match = next((names for names in NOTIONS if set(names) == set(given)), None)
     if match is None:
         ways = " | ".join(" and ".join(names) for names in NOTIONS)
-        raise TypeError(f"exactly one notion must be given: {ways}; got {', '.join(given) or 'none'}.")
+        half = next((names for names in NOTIONS if given and set(given) < set(names)), ())
+        todo = "".join(f" Give {name} as well." for name in half if name not in given)
+        todo += "".join(f" {name} is called {own} here." for name in given for own in _own_names(name))
+        raise TypeError(f"exactly one notion must be given: {ways}; got {', '.join(given) or 'none'}.{todo}")
     numbers = [symbol(name).number(notion[name]) for name in match]
     if match == ("sensitivity", "sigma"):
         sensitivity, sigma = numbers
@@ -367,6 +375,12 @@ def _psi_of(notion: dict[str, float]) -> float:
         ("zcdp",): psi_from_zcdp,
     }
     return _worth(float(roads[match](*numbers)), notion)
+
+
+def _own_names(name: str) -> list[str]:
+    """What a notion that others call `name` is called here: mu is psi."""
+    ways = [symbol(own) for names in NOTIONS for own in names]
+    return [s.name for s in ways if name not in SYMBOLS and name in s.elsewhere.replace(",", " ").split()]
 
 
 def _worth(psi: float, claim: dict[str, float], verdict: str = "allows any psi: it promises no privacy") -> float:

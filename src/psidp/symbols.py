@@ -53,7 +53,14 @@ class Symbol:
     def refusal(self, value: object, where: tuple[Any, ...] = ()) -> str:
         """The sentence that says `value` is outside the domain."""
         at = f" at index {', '.join(str(int(i)) for i in where)}" if where else ""
-        return f"{self.name} ({self.meaning}) must be in {self.interval}, got {self.name}={value}{at}."
+        got = f"got {self.name}={value}{at}.{self._advice(value)}"
+        return f"{self.name} ({self.meaning}) must be in {self.interval}, {got}"
+
+    def _advice(self, value: object) -> str:
+        """What to do next: look where NaN came from, or take a number as others do."""
+        if value != value:
+            return " It is not a number: look where it was computed."
+        return "" if self.typical == "any" else f" Typical: {self.typical}."
 
     @property
     def interval(self) -> str:

@@ -215,6 +215,28 @@ def test_without_replacement_is_an_interval_from_an_attained_pair_to_c_gamma():
     )
 
 
+def test_a_curve_shows_what_it_is_of_and_is_equal_to_itself_alone():
+    runs = [DPSGD(1.0, 0.01, 1000), DPSGD(2.0, 0.02, 500)]
+    assert repr(account(runs)) == "PrivacyCurve(1,500 sampled steps, add-remove, per record)"
+    assert repr(account(Guarantee(0.5, 1e-9))) == "PrivacyCurve(psi=0.5 unsampled, kappa=1e-09, add-remove, per record)"
+    curve = account(runs)
+    assert curve == curve
+    assert curve != account(runs)
+
+
+def test_what_is_no_series_of_events_is_refused_in_a_sentence():
+    for nonsense in (1, None, "run"):
+        with pytest.raises(TypeError, match="events must be DPSGD runs or Guarantees, got"):
+            account(nonsense)
+
+
+def test_without_replacement_the_advantage_is_bounded_as_well_as_delta_a_little_further_on():
+    curve = account(DPSGD(2.0, 0.1, 100, sampling="without-replacement"))
+    near, further = curve.delta(0.0), curve.delta(0.01)
+    assert further.upper < near.upper <= further.upper + np.expm1(0.01)  # no profile is steeper
+    assert curve.advantage.upper <= curve.guarantee(kappa=1e-8).advantage
+
+
 def test_comparisons_are_labelled_and_say_which_understate_the_loss():
     rows = {row.road: row for row in compare(RUN, 1e-5)}
     assert rows["CLT for Poisson sampling"].verdict == "understates the loss here"

@@ -47,6 +47,25 @@ def test_a_sweep_is_a_table_or_a_csv_file(run, tmp_path):
     assert all(float(row["epsilon_lower"]) <= float(row["epsilon_upper"]) for row in rows)
 
 
+def test_a_sweep_has_the_one_number_where_kappa_asks_for_it(run):
+    sweep = [*RUN, "--noise-multiplier", "2", "--kappa", "1e-10"]
+    code, out, _ = run("account", *sweep)
+    assert code == 0
+    assert "psi, but for" in out
+    assert "0.5157" in out
+    rows = list(csv.DictReader(run("account", *sweep, "--csv", "-")[1].splitlines()))
+    number = psidp.account(psidp.DPSGD(1.0, 0.01, 1000)).guarantee(kappa=1e-10).psi
+    assert float(rows[0]["psi"]) == number
+
+
+def test_what_is_an_upper_bound_is_said_to_be_one_and_refusals_come_before_answers(run):
+    _, out, _ = run("account", *RUN)
+    assert "advantage of at most 0.1611 and an AUC of at most 0.6131" in " ".join(out.split())
+    code, out, err = run("account", *RUN, "--kappa", "0")
+    assert (code, out) == (2, "")
+    assert "already have, 0, got kappa=0.0" in " ".join(err.split())
+
+
 def test_calibrate_finds_the_noise_of_a_run(run):
     words = ["calibrate", "--steps", "1000", "--sampling-rate", "0.01", "--epsilon", "2", "--delta", "1e-5"]
     code, out, _ = run(*words, "--json")

@@ -106,6 +106,12 @@ def test_one_run_has_its_own_bound(psidp, tmp_path):
         ("in,out\n1,2\n", ("--claimed-psi", "-1"), "psi"),
         ("in,out\n1,2\n", ("--confidence", "1"), "confidence"),
         ("in,out\n1,2\n", ("--method", "guess"), "method must be one of"),
+        ("", (), "scores.csv' is empty: its first line must name the columns, such as in,out."),
+        ("in,out\n1,2\n", ("--one-run",), "does not tell: --score-column and --member-column."),
+        ("in,out\n1,2\n", ("--in-column", "in", "--out-column", "in"), "two different columns must be named"),
+        ("in,out\n1,2\n", ("--guesses", "5"), "--guesses goes with --one-run"),
+        ("in,out\n1,2\n", ("--claimed-kappa", "0.1"), "--claimed-kappa goes with --claimed-psi"),
+        ("included,score\n1,2\n", ("--one-run", "--method", "ranks"), "are for independent runs, not for --one-run."),
     ],
 )
 def test_refusals_are_one_sentence_and_exit_code_2(psidp, tmp_path, text, words, sentence):
@@ -114,6 +120,19 @@ def test_refusals_are_one_sentence_and_exit_code_2(psidp, tmp_path, text, words,
     assert code == 2
     assert sentence in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("name", ["scores.npy", "scores.parquet"])
+def test_a_file_that_is_not_whole_or_not_there_is_refused_in_a_sentence(psidp, tmp_path, name):
+    for content in (None, b"", b"\x80\x04nonsense"):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        code, _, err = psidp("audit", tmp_path / name)
+        assert code == 2
+        assert err.startswith("psidp: ")
+        assert name in err
+        assert "Traceback" not in err
+        assert "pickle" not in err
 
 
 def test_an_unknown_kind_of_file_is_refused(psidp, tmp_path):

@@ -6,6 +6,7 @@ import shlex
 from html.parser import HTMLParser
 
 import jsonschema
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -186,6 +187,12 @@ def test_psidp_card_takes_an_audit_from_a_file_and_says_when_a_promise_is_broken
     code, out, _ = run("card", "--psi", "1", "--audit", str(tmp_path / "audit.json"))
     assert code == 0
     assert "psi at least 1.4, with confidence 0.95 (ranks): the promise is broken" in out
+    warned = "An audit contradicts this promise: psi is at least 1.4, with confidence 0.95."
+    assert out.splitlines()[2].startswith(f"**{warned}")
+    flags = ["card", "--psi", "1", "--audit", str(tmp_path / "audit.json"), "--format", "html"]
+    page = run(*flags)[1]
+    assert page.index(warned) < page.index("Someone who must tell")
+    assert "contradicts" not in run("card", "--psi", "2", *flags[3:])[1]
 
 
 @pytest.mark.parametrize(
@@ -194,8 +201,11 @@ def test_psidp_card_takes_an_audit_from_a_file_and_says_when_a_promise_is_broken
         (["--psi", "nan"], "psi (sensitivity index Delta/sigma) must be in [0, inf), got psi=nan."),
         (["--psi", "1", "--prior", "2"], "prior (probability of membership before the release) must be in [0, 1]"),
         (["--psi", "1", "--format", "pdf"], "format must be one of html, md, json, got format='pdf'."),
-        (["--psi", "1", "--audit", '{"n": 1}'], "an audit result must have psi"),
-        (["--psi", "1", "--date", "today"], "Invalid isoformat string"),
+        (["--psi", "1", "--audit", '{"n": 1}'], "--audit must be an audit result with psi"),
+        (["--psi", "1", "--audit", "{"], "psidp audit scores.csv --json > audit.json writes one."),
+        (["--psi", "1", "--audit-link", "audit.html"], "--audit-link goes with --audit"),
+        (["--psi", "1", "--date", "today"], "date must be a day as YYYY-MM-DD, such as 2026-01-31, got date='today'."),
+        (["--psi", "1", "--sensitivity", "1", "--sigma", "0.1"], "the card contradicts itself: noise of sigma=0.1"),
         (["--psi", "1", "--regret", "-1"], "regret (how far psi overstates the loss) must be in [0, 1]"),
         (["--psi", "1", "-o", "card.doc"], "format must be one of"),
         ([], "exactly one notion must be given"),
@@ -205,6 +215,48 @@ def test_nonsense_is_refused_in_a_sentence(run, words, sentence):
     code, _, err = run("card", *words)
     assert code == 2
     assert sentence in err
+
+
+def test_a_card_of_a_run_promises_what_its_sampling_allows(run):
+    flags = ["card", "--noise-multiplier", "2", "--sampling-rate", "0.1", "--steps", "2", "--format", "json"]
+    code, out, _ = run(*flags, "--sampling", "without-replacement")
+    event = psidp.DPSGD(2.0, 0.1, 2, sampling="without-replacement")
+    assert code == 0
+    assert Card.from_json(out).guarantee == psidp.account(event).guarantee(1e-10)
+    assert Card.from_json(run(*flags, "--sampling", "Poisson")[1]).guarantee.adjacency == "add-remove"
+    code, _, err = run(*flags, "--adjacency", "replace-one")
+    assert code == 2
+    assert 'sampling="poisson" is accounted for adjacency="add-remove", got adjacency="replace-one"' in err
+    code, _, err = run(*flags, "--sampling", "shuffle")
+    assert code == 2
+    assert "A shuffled loader is neither" in err
+
+
+def test_the_card_says_how_many_scores_an_audit_had_and_where_to_read_it(run, tmp_path):
+    rng = np.random.default_rng(1)
+    result = psidp.audit(rng.normal(1.0, 1.0, 300), rng.normal(0.0, 1.0, 200), seed=1)
+    made = card(psidp.Guarantee(1.0), audit=result)
+    assert (made.audit.n_in, made.audit.n_out) == (300, 200)
+    assert "300 scores with and 200 without the person" in to_markdown(made)
+    (tmp_path / "audit.json").write_text(json.dumps(result.to_dict()))
+    flags = ["card", "--psi", "1", "--audit", str(tmp_path / "audit.json"), "--audit-link", "https://example.org/audit"]
+    code, out, _ = run(*flags, "--format", "json")
+    told = Card.from_json(out)
+    assert (code, told.audit.n_in, told.audit.link) == (0, 300, "https://example.org/audit")
+    assert "| audit, to read | " in to_markdown(told)
+    assert Card.from_json(run(*shlex.split(told.to_dict()["made"]["command"])[1:], "--format", "json")[1]) == told
+    included = rng.random(200) < 0.5
+    one = card(psidp.Guarantee(1.0), audit=psidp.audit_one_run(included, rng.normal(included, 1.0)))
+    assert "200 canaries" in to_markdown(one)
+    assert "n_in" not in one.to_dict()["audit"]
+
+
+@pytest.mark.parametrize("said", [{"audit": 3}, {"mechanism": "noise"}, {"scope": None}])
+def test_a_card_is_made_of_its_parts_and_nothing_else(said):
+    with pytest.raises(TypeError, match=r"a card's (audit|mechanism|scope) must be"):
+        card(psidp.Guarantee(1.0), **said)
+    with pytest.raises(TypeError, match=r"a card's guarantee must be a Guarantee, got 1\.0"):
+        card(1.0)
 
 
 def test_audits_refuse_nonsense():

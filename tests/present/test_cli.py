@@ -3,13 +3,14 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import psidp
-from psidp.present import paper
+from psidp.present import paper, tables
 from psidp.present.words import sentences, statements
 
 NOTIONS = {
@@ -126,14 +127,14 @@ def test_json_has_no_infinity_but_says_inf(run):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("explain --psi nan", "psi (sensitivity index Delta/sigma) must be in [0, inf), got psi=nan."),
-        ("explain --psi -1", "got psi=-1.0."),
+        ("explain --psi nan", "must be in [0, inf), got psi=nan. It is not a number: look where it was computed."),
+        ("explain --psi -1", "psi (sensitivity index Delta/sigma) must be in [0, inf), got psi=-1.0. Typical: 0.1 to"),
         ("explain --psi inf", "got psi=inf."),
         (
             "explain --sensitivity 1 --sigma 0",
             "sigma (standard deviation of the noise) must be in (0, inf), got sigma=0.0.",
         ),
-        ("explain --epsilon 1", "exactly one notion must be given"),
+        ("explain --epsilon 1", "zcdp; got epsilon. Give delta as well."),
         ("explain", "exactly one notion must be given"),
         ("explain --psi 1 --auc 0.7", "exactly one notion must be given"),
         ("explain --auc 1", "auc=1.0 allows any psi: it promises no privacy."),
@@ -147,13 +148,32 @@ def test_json_has_no_infinity_but_says_inf(run):
             "fpr (false positive rate of the attack) must be in [0, 1], got fpr=2.0.",
         ),
         ("convert --psi 1 --to tpr --at mood=2", "--at must read name=number"),
+        ("convert --psi 1 --to tpr --at fpr=low", "--at must read name=number, such as fpr=0.01, got 'fpr=low'."),
+        ("convert --psi 1 --to tpr --at fpr", "--at must read name=number, such as fpr=0.01, got 'fpr'."),
+        ("convert --psi 1 --to tpr --at fpr=0.1 --at fpr=0.2", "--at must give fpr once"),
+        ("calibrate --steps 9 --sampling-rate 0.1 --epsilon 1 --delta 1e-5 --auc 0.6", "or advantage, got auc."),
+        (
+            "calibrate --steps 9 --sampling-rate 0.1 --epsilon 1 --delta 1e-5 --adjacency replace-one",
+            'sampling="poisson" is accounted for adjacency="add-remove", got adjacency="replace-one".',
+        ),
+        ("calibrate --sensitivity 1 --psi 1 --kappa 1e-9", "kappa (probability of outright failure) belongs to a run"),
+        ("compare psi=1,psi=2", "a mechanism must name psi once, got 'psi=1,psi=2'."),
+        ("figures paper psi=1", "paper shows no mechanisms of yours, got psi=1."),
+        ("figures roc psi=1 -o roc.gif", "the output must be a folder or end in .svg"),
+        ("figures roc noise_multiplier=a,sampling_rate=0.1,steps=2", "a run must read noise_multiplier=1,"),
+        ("explore --port 99999", "port must be in [0, 65535], got port=99999. 0 takes a free one."),
+        ("explore --host 192.0.2.1 --beyond-loopback", "192.0.2.1:8347 cannot be listened on"),
         ("calibrate --sensitivity -1 --psi 1", "sensitivity (L2 sensitivity of the query) must be in [0, inf)"),
         ("calibrate --sensitivity 1 --psi 0", "psi must be above 0 to choose sigma"),
         ("compare psi", "a mechanism must read name=number"),
         ("compare psi=one", "a mechanism must read name=number"),
         ("compare [bold]=1", "exactly one notion must be given"),
         ("paper --figure 5", "figure must be 6 or 7, got figure=5."),
-        ("paper --csv no/such/folder/file.csv", "No such file or directory"),
+        (
+            "paper --csv no/such/folder/file.csv",
+            "'no/such/folder/file.csv' cannot be used: No such file or directory. Check the path",
+        ),
+        ("ledger head no/such/ledger.db", "there is no ledger at no/such/ledger.db."),
         ("explain --psi abc", "Invalid value for '--psi'"),
         ("nonsense", "No such command"),
     ],
@@ -163,6 +183,34 @@ def test_a_wrong_argument_gets_its_sentence_and_exit_code_2(run, words, sentence
     assert code == 2
     assert sentence in " ".join(err.split())
     assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize("words", [(), ("release",), ("ledger",)])
+def test_help_lists_every_command_with_a_whole_sentence(run, words):
+    code, out, _ = run(*words, "--help")
+    assert code == 0
+    listed = out.split("Commands:\n")[1].splitlines()
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed)
+
+
+def test_the_version_is_told(run):
+    assert run("--version")[:2] == (0, f"psidp {version('psidp')}\n")
+
+
+def test_psi_beyond_all_measure_is_said_in_words_and_not_as_inf():
+    assert "inf" not in " ".join(sentences(psidp.Guarantee(100.0)))
+    assert "from becoming certainty" in sentences(psidp.Guarantee(100.0))[2]
+
+
+def test_a_narrow_terminal_shortens_no_number(run, monkeypatch):
+    monkeypatch.setattr(tables.console, "width", 30)
+    _, out, _ = run("compare", "psi=1", "psi=2")
+    assert "…" not in out
+
+
+def test_a_title_stands_on_one_line(run):
+    _, out, _ = run("explain", "--psi", "100")
+    assert "One mechanism, said in every way (add-remove, per record)" in out
 
 
 def test_the_installed_command_answers_and_offers_completion():

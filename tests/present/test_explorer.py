@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -300,7 +301,34 @@ def test_the_saved_file_works_from_disk_without_any_network(tab, tmp_path):
     settle(page)
     consistent(page)
     assert page.locator("#account").is_disabled()
+    page.fill("#steps", "500")
+    page.locator("#steps").blur()
+    settle(page)
+    run = "psidp account --noise-multiplier 1 --sampling-rate 0.01 --steps 500 --delta 1e-5"
     assert "psidp explore" in page.inner_text("#training-note")
+    assert run in page.inner_text("#training-note")
+    assert "the second command below does" in page.inner_text("#card-note")
+    upload(page, "my scores.csv", scores_csv(1.0))
+    expect(page.locator("#scores-note")).to_contain_text("psidp audit 'my scores.csv' --claimed-psi")
+
+
+def test_the_commands_on_the_page_say_all_that_it_shows_and_can_be_pasted(tab, served):
+    page = tab(f"{served}#psi=2&unit=O'Neil family&sensitivity=3")
+    assert page.inner_text("#card-note") == ""
+    for line in page.inner_text("#command").splitlines():
+        words = shlex.split(line)
+        assert words[words.index("--unit") + 1] == "O'Neil family"
+        assert words[words.index("--psi") + 1] == "2"
+    card = shlex.split(page.inner_text("#command").splitlines()[1])
+    assert (card[card.index("--sensitivity") + 1], card[card.index("--prior") + 1]) == ("3", "0.1")
+
+
+def test_the_printed_page_keeps_the_numbers_and_leaves_out_what_is_only_for_hands(tab, served):
+    page = tab(f"{served}#psi=2")
+    page.emulate_media(media="print")
+    assert page.locator("#psi").is_visible()
+    for hidden in ("#game-start", "#export-svg", "#psi-range", "#theme", "#drop"):
+        assert not page.locator(hidden).is_visible()
 
 
 def test_names_never_become_markup(tab, served):

@@ -335,3 +335,9 @@ def test_objects_draw_themselves_in_a_notebook(monkeypatch):
     assert "<script" not in shown["text/html"]
     monkeypatch.setitem(sys.modules, "altair", None)
     assert set(g._repr_mimebundle_()) == {"text/plain", "text/html"}
+
+
+@pytest.mark.parametrize("nonsense", [3, psidp.DPSGD(1.0, 0.01, 10), {"a": psidp.Guarantee(1.0), "b": None}, [1]])
+def test_what_is_no_curve_is_refused_in_a_sentence(nonsense):
+    with pytest.raises(TypeError, match="a figure must show a Guarantee or a PrivacyCurve"):
+        psidp.figures.roc(nonsense)

@@ -112,6 +112,9 @@ def test_export_and_import_move_a_ledger(run, book, tmp_path):
     out = tmp_path / "ledger.jsonl"
     assert run("export", book, "--output", out)[0] == 0
     assert run("export", book)[1] == out.read_text()
+    code, _, err = run("export", book, "-o", out)
+    assert code == 2
+    assert "cannot be used: File exists. Nothing was overwritten: choose another name." in " ".join(err.split())
     assert run("import", tmp_path / "copy.db", out)[0] == 0
     assert run("head", tmp_path / "copy.db") == run("head", book)
     code, _, err = run("import", book, out)

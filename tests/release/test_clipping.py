@@ -136,3 +136,14 @@ def test_a_norm_outside_its_range_is_refused(norm):
 def test_rows_that_are_no_matrix_of_numbers_are_refused(rows):
     with pytest.raises(TypeError, match="rows must be numbers"):
         clip_sum(rows, 1.0)
+
+
+def test_records_of_different_lengths_are_refused_in_a_sentence():
+    with pytest.raises(TypeError, match="each record as long as the others"):
+        clip_sum([[1.0, 2.0], [3.0]], norm=1.0)
+
+
+def test_sums_are_compared_by_what_they_are_and_never_by_half():
+    made = clip_sum([[3.0, 4.0]], norm=1.0)
+    assert made == made
+    assert made != clip_sum([[3.0, 4.0]], norm=1.0)

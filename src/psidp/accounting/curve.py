@@ -22,7 +22,7 @@ ROUNDING = 2.0**-50
 Event = DPSGD | Guarantee
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PrivacyCurve:
     """What a series of events costs. Made by `account`; every answer is an Interval.
 
@@ -58,7 +58,7 @@ class PrivacyCurve:
         """
         values = symbol("delta").array(delta)
         if not np.all((values > 0.0) & (values < 1.0)):
-            raise ValueError(f"delta (probability slack of (epsilon, delta)-DP) must be in (0,1), got delta={delta}.")
+            raise ValueError(f"delta (probability slack of (epsilon, delta)-DP) must be in (0, 1), got delta={delta}.")
         answers = [self._epsilon(float(d)) for d in values.ravel()]
         lower, upper = (np.array([answer[i] for answer in answers]) for i in (0, 1))
         return _shaped(lower, upper, values, answers[-1][2] if answers else "")
@@ -119,6 +119,13 @@ class PrivacyCurve:
         The smallest Delta with delta_guarantee(epsilon) <= delta(epsilon) + Delta (1 + e^epsilon) for every epsilon.
         """
         return envelope.regret(self.guarantee(kappa), self.delta)
+
+    def __repr__(self) -> str:
+        steps, gauss = self.below[0].steps, self.below[0].gauss
+        shown = [f"{steps:,.0f} sampled steps"] if steps else []
+        shown += [f"psi={float(np.sqrt(gauss)):.6g} unsampled"] if gauss or not steps else []
+        shown += [f"kappa={self.kappa:.6g}"] if self.kappa else []
+        return f"PrivacyCurve({', '.join([*shown, self.adjacency, f'per {self.unit}'])})"
 
     def log_delta(self, epsilon: Array) -> tuple[Array, Array, str]:
         """Bounds of log delta without the failure probability kappa, and the road taken; flat array in."""
@@ -182,8 +189,8 @@ class PrivacyCurve:
         kappa = symbol("kappa").number(kappa)
         if not (kappa >= self.kappa and (kappa > self.kappa or not self.above[0].count.size)):
             raise ValueError(
-                f"kappa (probability of outright failure) must exceed what the events already have, {self.kappa:g}, "
-                f"got kappa={kappa}. A sampled run has no finite psi without some."
+                f"kappa (probability of outright failure) must exceed what the events already have, "
+                f"{self.kappa + 0.0:g}, got kappa={kappa}. A sampled run has no finite psi without some, such as 1e-10."
             )
         return max((kappa - self.kappa) / (1.0 - self.kappa) * (1.0 - ROUNDING), 0.0)
 
@@ -197,8 +204,10 @@ def account(events: Event | Iterable[Event]) -> PrivacyCurve:
         >>> curve = account([DPSGD(1.0, 0.01, 500), DPSGD(0.8, 0.004, 2000), Guarantee(0.1)])
         >>> curve.epsilon(1e-5).upper
         2.09499...
+        >>> curve
+        PrivacyCurve(2,500 sampled steps, psi=0.1 unsampled, add-remove, per record)
     """
-    series = [events] if isinstance(events, DPSGD | Guarantee) else list(events)
+    series = list(events) if isinstance(events, Iterable) else [events]
     for event in series:
         if not isinstance(event, DPSGD | Guarantee):
             raise TypeError(f"events must be DPSGD runs or Guarantees, got {event!r} of type {type(event).__name__}.")

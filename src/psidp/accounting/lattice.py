@@ -164,7 +164,7 @@ def _tilt(parts: list[_Part], epsilon: float) -> float:
         return sum(p.count * p.log_mgf(c) for p in parts) - c * epsilon - log_c
 
     scale = -float(np.log(max(epsilon, 1e-12)))
-    low, high = scale - 7.0, scale + 14.0
+    low, high = min(scale, 0.0) - 7.0, scale + 14.0
     inner, outer = low + GOLDEN * (high - low), high - GOLDEN * (high - low)
     at_inner, at_outer = cost(inner), cost(outer)
     while high - low > 0.05:

@@ -57,8 +57,8 @@ def psi_covering_rdp(alpha: float, rho: float, kappa: float) -> float:
     r"""Smallest psi that, with kappa, covers every mechanism that is (alpha, rho)-RDP, rounded up.
 
     RDP of order alpha gives RDP of every lower order with the same rho, so the bound is the improved conversion, with
-    t cut at 1e9, beyond which it would only lose digits; order infinity is rho-DP itself. Gives inf where rho is so
-    large (37, say) that the bound at epsilon = 0 is 1 to the last digit.
+    t cut at 1e9, beyond which it would only lose digits; order infinity is rho-DP itself. Where rho is so large (35,
+    say) that the bound at epsilon = 0 is 1 to the last digit, see _weak: finite, but no longer the smallest.
 
     .. math:: \delta \le \min_{0 < t \le \alpha - 1} e^{t(\rho - \varepsilon)}\, t^t/(1 + t)^{1 + t}
 
@@ -75,11 +75,11 @@ def psi_covering_rdp(alpha: float, rho: float, kappa: float) -> float:
             t = np.where(gap > 0.0, 1.0 / np.expm1(np.maximum(gap, 1e-300)), inf)
         return _conversion(np.minimum(t, min(alpha - 1.0, 1e9)), np.full_like(epsilon, rho), epsilon)
 
-    return psi_covering(bound, kappa)
+    return _weak(bound, kappa)
 
 
 def psi_covering_zcdp(rho: float, kappa: float) -> float:
-    r"""Smallest psi that, with kappa, covers every mechanism that is rho-zCDP, rounded up.
+    r"""Smallest psi that, with kappa, covers every mechanism that is rho-zCDP, rounded up; for rho above 35 see _weak.
 
     .. math:: \delta \le \min_{t > 0} e^{t((1 + t)\rho - \varepsilon)}\, t^t/(1 + t)^{1 + t}
 
@@ -101,7 +101,18 @@ def psi_covering_zcdp(rho: float, kappa: float) -> float:
         t = np.exp(0.5 * (low + high))
         return _conversion(t, (1.0 + t) * rho, epsilon)
 
-    return psi_covering(bound, kappa)
+    return _weak(bound, kappa)
+
+
+def _weak(bound: Bound, kappa: float) -> float:
+    """psi_covering where it is finite; else what the claim's own (epsilon, kappa)-DP is worth.
+
+    A mechanism with delta(epsilon) <= kappa is (epsilon, kappa)-DP, and psi_covering_pure(epsilon), with kappa, covers
+    every such mechanism. That is at most about twice the smallest psi, and comes closer to it as rho grows.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        psi = psi_covering(bound, kappa)
+        return psi if psi < inf else psi_covering_pure(_where_bound_reaches(bound, kappa))
 
 
 def _conversion(t: Array, rho: Array, epsilon: Array) -> Array:
@@ -120,6 +131,8 @@ def psi_covering(bound: Bound, kappa: float) -> float:
     bound that is Gaussian itself, so that every cell is critical, until there are 65,536 of them: 1e-2 at most.
     """
     end = _where_bound_reaches(bound, kappa)
+    if not end < inf:
+        return inf
     edges = np.concatenate([[0.0], np.geomspace(1e-6 * end, end, CELLS)]) if end > 0.0 else np.zeros(2)
     left, right = edges[:-1], edges[1:]
     settled = float(_needed(left, bound(left), kappa).max())
@@ -146,7 +159,7 @@ def _needed(epsilon: Array, delta: Array, kappa: float) -> Array:
 def _where_bound_reaches(bound: Bound, kappa: float) -> float:
     """An epsilon beyond which the bound is at most kappa, to a relative 1e-12 from above."""
     low, high = 0.0, 1.0
-    while float(bound(np.array([high]))[0]) > kappa:
+    while high < inf and not float(bound(np.array([high]))[0]) <= kappa:
         low, high = high, 2.0 * high
     for _ in range(60 if high > low else 0):
         middle = 0.5 * (low + high)

@@ -10,8 +10,9 @@ from typing import Annotated, Any, TextIO
 import typer
 from rich.progress import track
 
-from psidp.accounting import DPSGD, PrivacyCurve, account, calibrate
+from psidp.accounting import DPSGD, account, calibrate
 from psidp.accounting.comparison import compare
+from psidp.maths.sensitivity import Adjacency
 from psidp.present import notion
 from psidp.present.digits import down, up
 from psidp.present.tables import console, show_json, table
@@ -43,9 +44,10 @@ def account_command(
     csv_path: Csv = "",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Say what a DP-SGD run costs: an interval for epsilon with both sides proved.
+    """Say what a DP-SGD run costs, with both sides proved.
 
-    Repeat an option to sweep over its values. Everything must be fixed before any output is seen.
+    The answer is an interval for epsilon. Repeat an option to sweep over its values. Everything must be fixed before
+    any output is seen.
 
     Example: psidp account --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 --compare
     """
@@ -54,78 +56,94 @@ def account_command(
         for values in product(noise_multiplier, sampling_rate, steps)
     ]
     if csv_path:
-        return _write(csv_path, _rows(runs, delta, quiet=csv_path == "-"))
+        return _write(csv_path, _columns(kappa), _rows(runs, delta, kappa, quiet=csv_path == "-"))
     if as_json:
         return show_json({"runs": [_described(run, delta, kappa, compared) for run in runs]})
     if len(runs) * len(delta) > 1:
-        return _sweep(list(_rows(runs, delta, quiet=False)))
+        return _sweep(list(_rows(runs, delta, kappa, quiet=False)), kappa)
     return _one(runs[0], delta[0], kappa, compared)
 
 
 def calibrate_run(
-    sampling_rate: float, steps: int, sampling: str, as_json: bool, targets: dict[str, float | None]
+    sampling_rate: float,
+    steps: int,
+    sampling: str,
+    adjacency: Adjacency,
+    unit: str,
+    as_json: bool,
+    targets: dict[str, float | None],
 ) -> None:
     """The noise_multiplier for a run and a target, on the terminal."""
     given = {name: value for name, value in targets.items() if value is not None}
-    noise = calibrate(sampling_rate=sampling_rate, steps=steps, sampling=sampling, **given)  # type: ignore[arg-type]
-    curve = account(DPSGD(noise, sampling_rate, steps, sampling))  # type: ignore[arg-type]
+    asked = None if adjacency == "add-remove" else adjacency  # which nobody may have said: the sampling says it
+    run = DPSGD(1.0, sampling_rate, steps, sampling, asked, unit)  # type: ignore[arg-type]
+    noise = calibrate(sampling_rate=sampling_rate, steps=steps, sampling=run.sampling, **given)
     if as_json:
         return show_json({"noise_multiplier": noise, "sampling_rate": sampling_rate, "steps": steps} | given)
     console.print(f"noise_multiplier = {noise!r}")
     shown = ", ".join(f"{name} {value:g}" for name, value in given.items())
-    console.print(f"The least noise, relative to the {curve.adjacency} sensitivity, that meets {shown} with proof.")
+    console.print(
+        f"The least noise, relative to the {run.adjacency} sensitivity, that meets {shown} per {run.unit} with proof."
+    )
     return None
 
 
-def _rows(runs: list[DPSGD], deltas: list[float], quiet: bool) -> Iterator[dict[str, Any]]:
+def _columns(kappa: float | None) -> list[str]:
+    """The columns of a sweep: psi is among them where kappa was given."""
+    return COLUMNS if kappa is None else [*COLUMNS, "psi"]
+
+
+def _rows(runs: list[DPSGD], deltas: list[float], kappa: float | None, quiet: bool) -> Iterator[dict[str, Any]]:
     """One row for each run and delta, with a progress bar while a long sweep goes on."""
     watched = runs if quiet or len(runs) < LONG else track(runs, "accounting", console=console, transient=True)
     for run in watched:
         curve = account(run)
+        number = () if kappa is None else (curve.guarantee(kappa).psi,)
         for delta in deltas:
             interval = curve.epsilon(delta)
             values = (run.noise_multiplier, run.sampling_rate, run.steps, delta)
-            yield dict(zip(COLUMNS, (*values, interval.lower, interval.upper, interval.road), strict=True))
+            bounds = (interval.lower, interval.upper, interval.road)
+            yield dict(zip(_columns(kappa), (*values, *bounds, *number), strict=True))
 
 
-def _write(path: str, rows: Iterator[dict[str, Any]]) -> None:
+def _write(path: str, columns: list[str], rows: Iterator[dict[str, Any]]) -> None:
     if path == "-":
-        return _write_to(sys.stdout, rows)
+        return _write_to(sys.stdout, columns, rows)
     with Path(path).open("w", newline="") as file:
-        return _write_to(file, rows)
+        return _write_to(file, columns, rows)
 
 
-def _write_to(file: TextIO, rows: Iterator[dict[str, Any]]) -> None:
-    writer = csv.DictWriter(file, COLUMNS)
+def _write_to(file: TextIO, columns: list[str], rows: Iterator[dict[str, Any]]) -> None:
+    writer = csv.DictWriter(file, columns)
     writer.writeheader()
     writer.writerows(rows)
 
 
-def _sweep(rows: list[dict[str, Any]]) -> None:
-    shown = table("epsilon, certified", [], ["noise", "rate", "steps", "delta", "from", "to"])
+def _sweep(rows: list[dict[str, Any]], kappa: float | None) -> None:
+    number = [] if kappa is None else [f"psi, but for\n{kappa:g}"]
+    shown = table("epsilon, certified", [], ["noise", "rate", "steps", "delta", "from", "to", *number])
     for row in rows:
         low, high = down(row["epsilon_lower"], 7), up(row["epsilon_upper"], 7)
         values = [f"{row[name]:g}" for name in COLUMNS[:2]]
-        shown.add_row(*values, f"{row['steps']:,}", f"{row['delta']:g}", low, high)
+        psi = [up(row["psi"], 7)] if "psi" in row else []
+        shown.add_row(*values, f"{row['steps']:,}", f"{row['delta']:g}", low, high, *psi)
     console.print(shown)
 
 
 def _one(run: DPSGD, delta: float, kappa: float | None, compared: bool) -> None:
     curve = account(run)
     interval = curve.epsilon(delta)
+    psi = None if kappa is None else curve.guarantee(kappa).psi
     console.print(f"epsilon at delta = {delta:g} is between {interval.lower!r} and {interval.upper!r}.")
     console.print(
         f"Both ends are proved ({interval.road}); {run.sampling} sampling, {curve.adjacency}, per {curve.unit}. "
-        f"The best attack has advantage {up(curve.advantage.upper)} and AUC {up(curve.auc.upper)}."
+        f"The best attack has an advantage of at most {up(curve.advantage.upper)} and an AUC of at most "
+        f"{up(curve.auc.upper)}."
     )
-    if kappa is not None:
-        console.print(f"One number for all of it, except with probability {kappa:g}: {_number(curve, kappa)}.")
+    if psi is not None:
+        console.print(f"One number for all of it, except with probability {kappa:g}: psi = {up(psi, 7)}.")
     if compared:
         _compared(run, delta)
-
-
-def _number(curve: PrivacyCurve, kappa: float) -> str:
-    return f"psi = {up(curve.guarantee(kappa).psi, 7)}"
 
 
 def _compared(run: DPSGD, delta: float) -> None:

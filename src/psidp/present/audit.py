@@ -43,12 +43,13 @@ def audit(
     ] = None,
     as_json: notion.AsJson = False,
 ) -> None:
-    """Say what an attack's scores prove about psi, and whether they refute a claim (exit code 1).
+    """Say what an attack's scores prove about psi.
 
-    Columns that are not named are guessed from their names and said.
+    Where they refute the claim, the exit code is 1. Columns that are not named are guessed from their names and said.
 
     Example: psidp audit scores.csv --claimed-psi 1.0
     """
+    _check_flags(one_run, guesses, claimed_psi, claimed_kappa, (method != "both", threshold, gaussian, seed))
     claimed = None if claimed_psi is None else Guarantee(claimed_psi, claimed_kappa)
     file = ScoreFile.find(source, in_column, out_column, score_column, member_column, one_run)
     result: AuditResult | OneRunResult
@@ -66,6 +67,16 @@ def audit(
         _show(result, file, delta, epsilon)
     if result.refuted:
         raise typer.Exit(1)
+
+
+def _check_flags(one_run: bool, guesses: int | None, psi: float | None, kappa: float, of_many: tuple[Any, ...]) -> None:
+    """Refuse flags that would say nothing, rather than pass over them."""
+    if guesses is not None and not one_run:
+        raise ValueError("--guesses goes with --one-run: an audit of independent runs makes no guesses.")
+    if kappa and psi is None:
+        raise ValueError("--claimed-kappa goes with --claimed-psi: say both, or neither.")
+    if one_run and any(flag not in (None, False) for flag in of_many):
+        raise ValueError("--method, --threshold, --gaussian and --seed are for independent runs, not for --one-run.")
 
 
 def _show(result: AuditResult | OneRunResult, file: ScoreFile, delta: float, epsilon: float) -> None:

@@ -1,6 +1,7 @@
 """psidp on the command line: parse, call, show. Same names, same numbers and same refusals as in Python."""
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -24,15 +25,30 @@ from psidp.present.words import sentences, statements
 __all__ = ["app", "main"]
 
 app = typer.Typer(
-    help="Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 app.add_typer(release.app, name="release")
-app.command()(audit.audit)
 app.add_typer(ledger.app, name="ledger")
-app.command("account")(account_command)
+
+
+@app.callback()
+def options(
+    shown: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=lambda asked: _version(asked), help="show the version")
+    ] = False,
+) -> None:
+    """Gaussian differential privacy through one number, the sensitivity index psi = Delta/sigma.
+
+    Begin with: psidp explain --psi 1
+    """
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"psidp {version('psidp')}")
+        raise typer.Exit
 
 
 @app.command()
@@ -53,9 +69,9 @@ def explain(
     unit: notion.Unit = "record",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Say what a Gaussian mechanism promises, in every theory and in plain words.
+    """Say what a mechanism promises, in every theory and in words.
 
-    Name the mechanism in one way: --psi, or --epsilon and --delta, or --sensitivity and --sigma, or --auc, ...
+    Name the Gaussian mechanism in one way: --psi, or --epsilon and --delta, or --sensitivity and --sigma, or --auc, ...
 
     Example: psidp explain --epsilon 1 --delta 1e-5
     """
@@ -110,7 +126,7 @@ def convert(
 @app.command()
 def calibrate(
     sensitivity: Annotated[
-        float | None, typer.Option("--sensitivity", help="L2 sensitivity of the query, [0,inf)")
+        float | None, typer.Option("--sensitivity", help="L2 sensitivity of the query, [0, inf)")
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="for a DP-SGD run: number of noisy steps")] = None,
     sampling_rate: Annotated[
@@ -132,7 +148,9 @@ def calibrate(
     unit: notion.Unit = "record",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Choose sigma for a query of given sensitivity, or noise_multiplier for a DP-SGD run, and a target.
+    """Choose sigma for a query, or noise_multiplier for a run.
+
+    A query has a sensitivity, a DP-SGD run has steps and a sampling rate; both have a target.
 
     Example: psidp calibrate --sensitivity 1 --epsilon 1 --delta 1e-5
 
@@ -140,9 +158,15 @@ def calibrate(
     """
     if steps is not None and sampling_rate is not None and sensitivity is None:
         targets = {"epsilon": epsilon, "delta": delta, "psi": psi, "kappa": kappa, "advantage": advantage}
-        return calibrate_run(sampling_rate, steps, sampling, as_json, targets)
+        others = {"auc": auc, "tpr": tpr, "fpr": fpr, "alpha": alpha, "rho": rho, "zcdp": zcdp}
+        other = next((name for name, value in others.items() if value is not None), None)
+        if other:
+            raise ValueError(f"a run is calibrated to epsilon and delta, psi and kappa, or advantage, got {other}.")
+        return calibrate_run(sampling_rate, steps, sampling, check_adjacency(adjacency), unit, as_json, targets)
     if sensitivity is None or steps is not None or sampling_rate is not None:
         raise TypeError("calibrate needs --sensitivity for a query, or --steps and --sampling-rate for a DP-SGD run.")
+    if kappa is not None:
+        raise ValueError("kappa (probability of outright failure) belongs to a run, which has --steps.")
     guarantee = notion.chosen(
         adjacency, unit, psi=psi, epsilon=epsilon, delta=delta, auc=auc, advantage=advantage, tpr=tpr, fpr=fpr,
         alpha=alpha, rho=rho, zcdp=zcdp,
@@ -166,7 +190,9 @@ def compare(
     unit: notion.Unit = "record",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Put Gaussian mechanisms in order, the most private first, with the distance from each to the next.
+    """Put Gaussian mechanisms in order, the most private first.
+
+    Beside each stands its distance to the next.
 
     Example: psidp compare psi=1 epsilon=1,delta=1e-5 sensitivity=1,sigma=3
     """
@@ -181,13 +207,23 @@ def compare(
     return show_json({"mechanisms": rows, "epsilon_at_delta": 1e-5})
 
 
+app.command("account")(account_command)
+app.command()(audit.audit)
+app.command()(card)
+app.command("figures")(figures_command)
+app.command()(explore)
+
+
 @app.command()
 def paper(
     figure: Annotated[int, typer.Option("--figure", help="6 (data at alpha = 1.9) or 7 (alpha = 6)")] = 7,
     csv: Annotated[str, typer.Option("--csv", help="write all columns to this file; - is standard output")] = "",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Reproduce the paper's experiment: three roads from psi to epsilon at delta = 1e-5, beside its own numbers."""
+    """Reproduce the paper's experiment, beside its own numbers.
+
+    Three roads lead from psi to epsilon at delta = 1e-5: the profile and two conversions of Renyi DP.
+    """
     table = paper_experiment.experiment(figure)
     if csv == "-":
         return paper_experiment.write_csv(table, sys.stdout)
@@ -204,7 +240,10 @@ def paper(
 
 @app.command()
 def notation() -> None:
-    """List every quantity: its one name, letter, meaning, domain, and what others call it (Markdown)."""
+    """List every quantity: its name, letter, meaning and domain.
+
+    The list is Markdown, and says what others call the same thing.
+    """
     typer.echo("\n".join(symbols.notation()))
 
 
@@ -212,19 +251,33 @@ def notation() -> None:
 def demo(
     folder: Annotated[Path, typer.Option("--folder", help="where its files go")] = Path("psidp-demo"),
 ) -> None:
-    """Show in a minute what psidp does and what it means: a clinic's table, a budget, three releases, a refusal."""
+    """Show in a minute what psidp does and what it means.
+
+    A clinic's table, a budget, three releases, a refusal.
+    """
     demonstrate(folder)
-
-
-app.command()(card)
-app.command("figures")(figures_command)
-app.command()(explore)
 
 
 def main() -> None:
     """Run, and turn a refusal into its sentence and exit code 2."""
     try:
         app()
-    except (ValueError, TypeError, PsidpError, OSError) as refusal:
-        typer.echo(f"psidp: {refusal}", err=True)
-        sys.exit(2)
+    except (ValueError, TypeError, PsidpError) as refusal:
+        _refuse(str(refusal))
+    except OSError as trouble:
+        _refuse(_in_words(trouble))
+
+
+def _in_words(trouble: OSError) -> str:
+    """What the operating system complains of, and what to do about it."""
+    if not trouble.filename:
+        return f"{trouble.strerror or trouble}."
+    todo = "Check the path: its folder must exist, and you must be allowed to use it."
+    if isinstance(trouble, FileExistsError):
+        todo = "Nothing was overwritten: choose another name."
+    return f"{trouble.filename!r} cannot be used: {trouble.strerror}. {todo}"
+
+
+def _refuse(sentence: str) -> None:
+    typer.echo(f"psidp: {sentence}", err=True)
+    sys.exit(2)

@@ -32,15 +32,18 @@ def conditions(words: list[str]) -> dict[str, float]:
         {'delta': 1e-06}
     """
     asked = {condition for condition, _ in TARGETS.values() if condition}
-    found = {}
+    found: dict[str, float] = {}
     for word in words:
         name, _, number = word.partition("=")
         if name not in asked:
             raise ValueError(f"--at must read name=number with a name of {', '.join(sorted(asked))}, got {word!r}.")
+        if name in found:
+            raise ValueError(f"--at must give {name} once, got it again as {word!r}. Ask once for each value.")
         try:
-            found[name] = symbol(name).number(float(number))
-        except ValueError as refusal:
-            raise ValueError(f"--at {word}: {refusal}") from None
+            value = float(number)
+        except ValueError:
+            raise ValueError(f"--at must read name=number, such as {name}=0.01, got {word!r}.") from None
+        found[name] = symbol(name).number(value)
     return found
 
 

@@ -111,7 +111,9 @@ def show(
     budget: Annotated[str, typer.Argument(metavar="[BUDGET]", help="one budget; all of them unless told")] = "",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Show how budgets stand: what was spent and is left, now and since they were opened.
+    """Show how budgets stand: what was spent, what is left.
+
+    Both now and since they were opened.
 
     Example: psidp ledger show ledger.db survey
     """
@@ -153,7 +155,10 @@ def raise_(
 
 @app.command()
 def reset(ledger: Where, budget: Name, purpose: Why, by: Who = "", as_json: notion.AsJson = False) -> None:
-    """Begin a budget anew; every report will say so, and go on showing the total since it was opened."""
+    """Begin a budget anew; every report will say so.
+
+    Reports go on showing the total since it was opened.
+    """
     entry = Ledger(ledger).reset(budget, by=_who(by), purpose=purpose)
     _say(entry, f"Budget {budget} begins anew with entry {entry.id}; its lifetime total goes on.", as_json)
 
@@ -174,7 +179,9 @@ def split(
     by: Who = "",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Give all that is left to shares, new budgets whose psi^2 sum to it exactly.
+    """Give all that is left to shares, which are new budgets.
+
+    Their psi^2 sum to it exactly.
 
     Example: psidp ledger split ledger.db survey --share team-a=2 --share team-b=1 --purpose "two teams"
     """
@@ -189,7 +196,9 @@ def verify(
     head: Annotated[str, typer.Option("--head", help="one kept earlier, which must still be in the ledger")] = "",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Recompute every hash, price and total; name the first bad entry.
+    """Recompute every entry; name the first that is not as written.
+
+    Every hash, price and total.
 
     Example: psidp ledger verify ledger.db
     """
@@ -201,7 +210,10 @@ def verify(
 
 @app.command()
 def head(ledger: Where, as_json: notion.AsJson = False) -> None:
-    """Print the last entry's number and hash; whoever keeps it can tell later whether the ledger was cut."""
+    """Print the last entry's number and hash, for others to keep.
+
+    Whoever keeps it can tell later whether the ledger was cut.
+    """
     found = Ledger(ledger).head()
     return show_json({"id": found.id, "hash": found.hash, "head": str(found)}) if as_json else typer.echo(str(found))
 
@@ -209,9 +221,12 @@ def head(ledger: Where, as_json: notion.AsJson = False) -> None:
 @app.command()
 def export(
     ledger: Where,
-    output: Annotated[str, typer.Option("--output", help="a file; - is standard output")] = "-",
+    output: Annotated[str, typer.Option("--output", "-o", help="a new file; - is standard output")] = "-",
 ) -> None:
-    """Write the ledger as lines of JSON, for `import` and for anybody who wants to verify it."""
+    """Write the ledger as lines of JSON, for `import`.
+
+    Anybody can verify them.
+    """
     lines = (f"{line}\n" for line in Ledger(ledger).export())
     if output == "-":
         sys.stdout.writelines(lines)
@@ -226,7 +241,10 @@ def import_(
     source: Annotated[str, typer.Argument(metavar="FILE", help="what export wrote; - is standard input")],
     as_json: notion.AsJson = False,
 ) -> None:
-    """Verify an exported ledger and write it to a new database, a file or a server."""
+    """Verify an exported ledger and write it to a new database.
+
+    The database is a file or a server.
+    """
     if source == "-":
         made = Ledger.restore(ledger, sys.stdin)
     else:

@@ -73,6 +73,8 @@ def parse(text: str, adjacency: Adjacency = "add-remove", unit: str = "record") 
     values: dict[str, float] = {}
     for part in text.split(","):
         name, equals, number = part.partition("=")
+        if name.strip() in values:
+            raise ValueError(f"a mechanism must name {name.strip()} once, got {text!r}.")
         try:
             values[name.strip()] = float(number)
         except ValueError:

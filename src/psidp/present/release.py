@@ -20,7 +20,8 @@ from psidp.release.result import Release
 __all__ = ["app"]
 
 app = typer.Typer(
-    help="Publish numbers with exact Gaussian noise: answers on standard output, what they cost on standard error.",
+    help="Publish numbers with exact Gaussian noise.\n\n"
+    "Answers go to standard output, what they cost to standard error.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -88,7 +89,7 @@ def column(
     ],
     sensitivity: Needed,
     column: Annotated[str | None, typer.Option("--column", help="name of the column; its number in an array")] = None,
-    output: Annotated[str, typer.Option("--output", help="an .csv or .npy file; - is standard output")] = "-",
+    output: Annotated[str, typer.Option("--output", "-o", help="a .csv or .npy file; - is standard output")] = "-",
     sigma: notion.Sigma = None,
     psi: notion.Psi = None,
     epsilon: notion.Epsilon = None,

@@ -62,11 +62,13 @@ def release_table(
         str, typer.Option("--adjacency", help="add-remove or replace-one; the budget's unless told")
     ] = "",
     protects: Annotated[str, typer.Option("--protects", help="whose data is protected, in words")] = "",
-    output: Annotated[str, typer.Option("--output", help="write the answer to this .csv file")] = "",
+    output: Annotated[str, typer.Option("--output", "-o", help="write the answer to this .csv file")] = "",
     plan: Annotated[bool, typer.Option("--plan", help="show what would run, cost and be worth; spend nothing")] = False,
     as_json: notion.AsJson = False,
 ) -> None:
-    """Release private statistics of a table: the engine clips and counts, exact noise is added, a ledger pays.
+    """Release private statistics of a table.
+
+    The engine clips and counts, exact noise is added, a ledger pays.
 
     Example: psidp release table visits.parquet --unit patient_id --count --sum cost:0:5000 --by ward --keys wards.csv
     --psi 0.2 --ledger ledger.db --budget survey

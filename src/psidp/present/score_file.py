@@ -46,7 +46,11 @@ class ScoreFile:
             )
         if any(rows) and not all(rows):
             raise ValueError("--score-column and --member-column go together.")
+        if (all(sides) and ins == outs) or (all(rows) and score == member):
+            raise ValueError(f"two different columns must be named, got {ins or score!r} twice.")
         names = column_names(source)
+        if not names:
+            raise ValueError(f"{source!r} is empty: its first line must name the columns, such as in,out.")
         if all(sides):
             return cls(source, str(ins), str(outs), "sides", False)
         if all(rows):
@@ -63,9 +67,10 @@ class ScoreFile:
         found = [(s, m) for s in SCORES for m in MEMBERS if s in plain and m in plain]
         if found:
             return cls(source, plain[found[0][0]], plain[found[0][1]], "rows", True)
+        ways = "" if one_run else "--in-column and --out-column, or "
         raise ValueError(
-            f"the columns of the scores must be named, since {', '.join(names) or 'no name'} does not tell: "
-            "--in-column and --out-column, or --score-column and --member-column."
+            f"the columns of the scores must be named, since {', '.join(names)[:200]} does not tell: "
+            f"{ways}--score-column and --member-column."
         )
 
     def sides(self) -> tuple[Array, Array]:

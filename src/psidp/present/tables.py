@@ -23,11 +23,11 @@ console = Console(highlight=False)
 
 def table(title: str, text: list[str], numbers: list[str]) -> Table:
     """An empty table with columns of text on the left and of numbers on the right."""
-    made = Table(title=title, box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
+    made = Table(title=title, min_width=len(title) + 2, box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     for heading in text:
         made.add_column(heading, overflow="fold")
     for heading in numbers:
-        made.add_column(heading, justify="right", no_wrap=True)
+        made.add_column(heading, justify="right", overflow="fold")
     return made
 
 

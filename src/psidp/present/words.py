@@ -64,14 +64,19 @@ def sentences(guarantee: Guarantee, gaussian: bool = True) -> list[str]:
         f"in 1,000 by tossing a coin, is right at most {per_thousand(right)} times in 1,000, however clever.",
         f"An attacker careful enough to accuse wrongly only 10 of 1,000 who are not in the data finds at most "
         f"{per_thousand(caught)} of 1,000 who are.",
-        f"In 99 of 100 releases, the odds that an attacker gives to a {g.unit}'s being in the data grow by a factor "
-        f"of {up(factor, 3)} at most: a suspicion of 1 in 1,000 becomes one of at most {_suspicion(factor)} in 1,000.",
+        _odds(factor, g.unit),
     ]
     if g.kappa:
         said.append(f"With a probability of at most {up(g.kappa, 2)} the protection fails outright.")
     return said
 
 
-def _suspicion(factor: float) -> str:
-    """What odds of 1 to 999 become, as a count of 1,000."""
-    return "1,000" if factor == float("inf") else per_thousand(factor / (factor + 999.0))
+def _odds(factor: float, unit: str) -> str:
+    """How much a suspicion may grow: odds of 1 to 999, as a count of 1,000."""
+    if factor == float("inf"):
+        return f"Nothing keeps a suspicion that a {unit} is in the data from becoming certainty."
+    return (
+        f"In 99 of 100 releases, the odds that an attacker gives to a {unit}'s being in the data grow by a factor "
+        f"of {up(factor, 3)} at most: a suspicion of 1 in 1,000 becomes one of at most "
+        f"{per_thousand(factor / (factor + 999.0))} in 1,000."
+    )

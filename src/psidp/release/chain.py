@@ -67,7 +67,7 @@ class Chain:
         """The entry that opened a budget, or a refusal."""
         entry = self._one(_OPENING, budget=budget)
         if entry is None:
-            raise UnknownBudgetError(f"no budget {budget!r} was opened in this ledger.")
+            raise UnknownBudgetError(f"no budget {budget!r} was opened in this ledger. psidp ledger show lists them.")
         return entry
 
     def under_key(self, budget: str, key: str) -> list[Entry]:

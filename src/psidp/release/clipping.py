@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ClippedSum:
     """A sum of records clipped to L2 norm `norm`, as integers in units of 2^unit; not yet private.
 
@@ -78,7 +78,10 @@ def clip_sum(rows: Any, norm: float) -> ClippedSum:
 
 def _matrix(rows: Any) -> tuple[NDArray[Any], bool]:
     """The rows as a matrix, and whether they were plain numbers; or a refusal that saw no entry."""
-    matrix = np.asarray(rows)
+    try:
+        matrix = np.asarray(rows)
+    except ValueError:
+        raise TypeError("rows must be numbers in one dimension or two, each record as long as the others.") from None
     if matrix.dtype.kind not in "iuf" or matrix.ndim not in (1, 2):
         raise TypeError(
             "rows must be numbers in one dimension or two (a record per row), "

@@ -2,10 +2,11 @@
 
 import csv
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,11 @@ def column_names(source: str) -> list[str]:
         with Path(source).open(newline="", errors="replace") as file:
             return next(csv.reader(file), [])
     if kind == ".npy":
-        array = np.load(source, allow_pickle=False, mmap_mode="r")
+        array = _array(source, "r")
         return list(array.dtype.names or map(str, range(array.shape[1] if array.ndim == 2 else 1)))
     if kind == ".parquet":
-        with _duckdb().connect() as database:
-            return list(database.read_parquet(str(Path(source))).columns)
+        with _parquet(source) as table:
+            return list(table.columns)
     raise ValueError(f"the file must be .csv, .npy or .parquet, got {source!r}.")
 
 
@@ -52,7 +53,7 @@ def read_column(source: str, column: str | None = None, words: Mapping[str, floa
         with Path(source).open(newline="", errors="replace") as file:
             return _from_csv(file, column, words)
     if kind == ".npy":
-        return _from_array(np.load(source, allow_pickle=False), column)
+        return _from_array(_array(source), column)
     if kind == ".parquet":
         return _from_parquet(source, column)
     raise ValueError(f"the file must be {KINDS}, got {source!r}.")
@@ -101,20 +102,34 @@ def _from_array(array: NDArray[Any], column: str | None) -> NDArray[Any]:
 
 def _from_parquet(source: str, column: str | None) -> NDArray[Any]:
     """One column, read by DuckDB."""
-    with _duckdb().connect() as database:
-        table = database.read_parquet(str(Path(source)))
+    with _parquet(source) as table:
         name = table.columns[_place(list(table.columns), column)]
         quoted = '"' + name.replace('"', '""') + '"'
         numbers = table.project(f"try_cast({quoted} AS DOUBLE) AS number").fetchnumpy()["number"]
     return np.asarray(np.ma.filled(numbers.astype(np.float64), np.nan))
 
 
-def _duckdb() -> Any:
+def _array(source: str, mode: Literal["r"] | None = None) -> NDArray[Any]:
+    """What numpy.save wrote, or a refusal that offers no unsafe way."""
+    try:
+        return np.asanyarray(np.load(source, allow_pickle=False, mmap_mode=mode))
+    except (ValueError, EOFError):
+        raise ValueError(f"{source!r} must be an array of numbers as numpy.save writes it, and is not.") from None
+
+
+@contextmanager
+def _parquet(source: str) -> Iterator[Any]:
+    """The file as a table of DuckDB, or a refusal."""
     try:
         import duckdb
     except ImportError:
         raise MissingExtraError("DuckDB to read Parquet", "db") from None
-    return duckdb
+    with duckdb.connect() as database:
+        try:
+            table = database.read_parquet(str(Path(source)))
+        except duckdb.Error:
+            raise ValueError(f"{source!r} cannot be read as Parquet. Check that it is there and whole.") from None
+        yield table
 
 
 def _place(names: list[str], column: str | None) -> int:

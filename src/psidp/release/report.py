@@ -71,7 +71,7 @@ def standing_of(chain: Chain, budget: Budget, partition: str = "") -> Standing:
     """How a budget stands now: in the period that the clock says, if it renews."""
     last = chain.last_of(budget.name)
     if last is None:
-        raise UnknownBudgetError(f"no budget {budget.name!r} was opened in this ledger.")
+        raise UnknownBudgetError(f"no budget {budget.name!r} was opened in this ledger. psidp ledger show lists them.")
     standing = Standing.read(last.standing)
     if budget.renews:
         period = period_of(budget.renews, chain.now(last))

@@ -33,7 +33,7 @@ def step(
     if state in ("answered", "withheld", "interrupted"):
         return now
     if before.closed:
-        raise BudgetClosedError(f"Budget {budget!r} is closed; nothing was spent and nothing released.")
+        raise BudgetClosedError(f"Budget {budget!r} is closed; nothing was spent and nothing released. Open another.")
     if state == "spent":
         if not now.fits(price, bool(partition)):
             raise exceeded(budget, price, now.left(bool(partition)), event)

@@ -2,14 +2,16 @@
 
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from psidp.accounting import DPSGD, account
+from psidp.accounting.events import Sampling
 from psidp.guarantee import Guarantee
-from psidp.maths.sensitivity import check_adjacency
+from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.present import notion
 from psidp.present.card.formats import written
 from psidp.present.card.record import KAPPA, Audited, Card, Mechanism, Scope
@@ -28,7 +30,9 @@ def card(
     advantage: notion.Advantage = None,
     zcdp: notion.Zcdp = None,
     kappa: Annotated[float, typer.Option("--kappa", help="probability of outright failure, [0, 1)")] = 0.0,
-    adjacency: notion.Adjacent = "add-remove",
+    adjacency: Annotated[
+        str | None, typer.Option("--adjacency", help="add-remove or replace-one; a run's sampling says it otherwise")
+    ] = None,
     unit: notion.Unit = "record",
     title: Annotated[str, typer.Option("--title", help="what was released")] = "Privacy card",
     regret: Annotated[float, typer.Option("--regret", help="how far psi overstates the loss, [0, 1]")] = 0.0,
@@ -37,7 +41,9 @@ def card(
     noise_multiplier: Annotated[float | None, typer.Option("--noise-multiplier", help="of a DP-SGD run")] = None,
     sampling_rate: Annotated[float | None, typer.Option("--sampling-rate", help="of a DP-SGD run")] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="of a DP-SGD run")] = None,
-    sampling: Annotated[str | None, typer.Option("--sampling", help="sampling assumed, such as Poisson")] = None,
+    sampling: Annotated[
+        str | None, typer.Option("--sampling", help="sampling assumed; of a run: poisson, without-replacement")
+    ] = None,
     trust_model: Annotated[str, typer.Option("--trust-model", help="who sees the data")] = Scope().trust_model,
     adversary: Annotated[str, typer.Option("--adversary", help="what the attacker knows")] = Scope().adversary,
     contribution_bound: Annotated[
@@ -47,25 +53,29 @@ def card(
     not_covered: Annotated[list[str], typer.Option("--not-covered", help="what it does not; repeat")] = [],  # noqa: B006
     ledger_head: Annotated[str | None, typer.Option("--ledger-head", help="hash of the ledger's last entry")] = None,
     audit: Annotated[str | None, typer.Option("--audit", help="audit result: JSON, or a file of it")] = None,
+    audit_link: Annotated[str | None, typer.Option("--audit-link", help="where the audit can be read")] = None,
     date: Annotated[str | None, typer.Option("--date", help="YYYY-MM-DD; today when not given")] = None,
     output: Annotated[str, typer.Option("--output", "-o", help="file: .html, .md or .json; - prints")] = "-",
     form: Annotated[str, typer.Option("--format", help="html, md or json, where -o does not say")] = "md",
 ) -> None:
-    """Write the privacy card of a release: HTML on one page, Markdown or JSON.
+    """Write the privacy card of a release: HTML, Markdown or JSON.
 
     Example: psidp card --sensitivity 1 --sigma 2 --unit patient --title "Mean age" -o card.html
+
     Example: psidp card --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 -o run.html
     """
+    if audit_link is not None and audit is None:
+        raise ValueError("--audit-link goes with --audit, the audit's result.")
     given = {"psi": psi, "epsilon": epsilon, "delta": delta, "auc": auc, "advantage": advantage, "zcdp": zcdp}
     named = {name: value for name, value in given.items() if value is not None}
-    if not named and noise_multiplier is not None and sampling_rate is not None and steps is not None:
-        kappa = kappa or KAPPA
-        curve = account(DPSGD(noise_multiplier, sampling_rate, steps, unit=unit))
+    if noise_multiplier is not None and sampling_rate is not None and steps is not None and not named:
+        run = DPSGD(noise_multiplier, sampling_rate, steps, _way(sampling), _side(adjacency), unit)
+        curve, kappa = account(run), kappa or KAPPA
         named, regret = {"psi": curve.guarantee(kappa).psi}, float(curve.regret(kappa).upper)
-        mechanism, sampling = "DP-SGD", sampling or "Poisson"
+        mechanism, sampling, adjacency = "DP-SGD", sampling or "Poisson", run.adjacency
     if not named:
         named = {name: v for name, v in (("sensitivity", sensitivity), ("sigma", sigma)) if v is not None}
-    whole = Guarantee.gaussian(adjacency=check_adjacency(adjacency), unit=unit, **named)
+    whole = Guarantee.gaussian(adjacency=_side(adjacency) or "add-remove", unit=unit, **named)
     guarantee = Guarantee(whole.psi, kappa, whole.adjacency, unit)
     if sensitivity is not None and sigma is None and noise_multiplier is None and guarantee.psi > 0.0:
         sigma = guarantee.sigma(sensitivity)
@@ -77,22 +87,36 @@ def card(
         mechanism=Mechanism(mechanism, sensitivity, sigma, noise_multiplier, sampling_rate, steps, sampling),
         scope=Scope(trust_model, adversary, contribution_bound, tuple(covered), tuple(not_covered)),
         ledger_head=ledger_head,
-        audit=None if audit is None else _audited(audit),
+        audit=None if audit is None else _audited(audit, audit_link),
         date=date,
     )
     _write(made, output, form)
 
 
-def _audited(text: str) -> Audited:
+def _way(sampling: str | None) -> Sampling:
+    """The sampling to account for; DPSGD refuses what is none."""
+    return cast(Sampling, "poisson" if sampling is None else sampling.lower())
+
+
+def _side(adjacency: str | None) -> Adjacency | None:
+    return None if adjacency is None else check_adjacency(adjacency)
+
+
+def _audited(text: str, link: str | None) -> Audited:
     """The audit result in the text, or in the file that it names."""
-    words = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8")
-    values = json.loads(words)
+    words = text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8", errors="replace")
+    try:
+        values = json.loads(words)
+    except ValueError:
+        values = None
+    if not isinstance(values, dict) or values.get("psi_lower", values.get("psi")) is None:
+        raise ValueError(
+            f"--audit must be an audit result with psi, its lower bound, or a file of it, got {text[:40]!r}. "
+            "psidp audit scores.csv --json > audit.json writes one."
+        )
     values["psi_lower"] = values.get("psi_lower", values.get("psi"))
-    if values["psi_lower"] is None:
-        raise ValueError("an audit result must have psi, its lower bound, as psidp audit --json writes it.")
-    return Audited(
-        **{name: values[name] for name in ("psi_lower", "psi_upper", "confidence", "method") if name in values}
-    )
+    values["link"] = values.get("link") if link is None else link
+    return Audited(**{entry.name: values[entry.name] for entry in fields(Audited) if entry.name in values})
 
 
 def _write(card: Card, output: str, form: str) -> None:

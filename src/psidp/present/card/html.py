@@ -6,7 +6,7 @@ from psidp.guarantee import Guarantee
 from psidp.maths.normal import tail
 from psidp.present.card.record import Card
 from psidp.present.card.reproduce import command_of
-from psidp.present.card.rows import Rows, sections
+from psidp.present.card.rows import Rows, sections, warning
 from psidp.present.digits import up
 from psidp.present.markup import Element, element, source_hash
 from psidp.present.palette import LIGHT
@@ -24,6 +24,7 @@ header { display: grid; grid-template-columns: 1fr 52mm; gap: 6mm;
   border-bottom: 2px solid #a0358a; padding-bottom: 3mm; }
 .psi { font-size: 15pt; margin: 0 0 2mm; } .psi b { color: #a0358a; }
 .words { margin: 0 0 1.5mm; }
+.broken { margin: 0 0 2mm; padding: 1.5mm 2.5mm; border: 2px solid #b3261e; color: #b3261e; font-weight: 600; }
 main { columns: 2; column-gap: 6mm; margin-top: 4mm; }
 section { break-inside: avoid; margin-bottom: 3.5mm; }
 table { width: 100%; border-collapse: collapse; font-size: 9.5pt; }
@@ -66,7 +67,8 @@ def _header(card: Card) -> Element:
     g = card.guarantee
     failure = f", kappa = {up(g.kappa)}" if g.kappa else ""
     number = element("p", element("b", f"psi = {up(g.psi)}"), failure, f" per {g.unit}, {g.adjacency}", class_="psi")
-    words = [element("p", sentence, class_="words") for sentence in card.sentences]
+    words = [element("p", warning(card), class_="broken")] if warning(card) else []
+    words += [element("p", sentence, class_="words") for sentence in card.sentences]
     return element("header", element("div", element("h1", card.title), number, *words), roc_picture(g))
 
 

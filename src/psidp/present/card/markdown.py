@@ -4,7 +4,7 @@ import re
 
 from psidp.present.card.record import Card
 from psidp.present.card.reproduce import command_of
-from psidp.present.card.rows import sections
+from psidp.present.card.rows import sections, warning
 
 __all__ = ["to_markdown"]
 
@@ -19,6 +19,7 @@ def to_markdown(card: Card) -> str:
         # Mean \\*age\\*
     """
     lines = [f"# {_text(card.title)}", ""]
+    lines += [f"**{_text(warning(card))}**", ""] if warning(card) else []
     for sentence in card.sentences:
         lines += [_text(sentence), ""]
     for heading, rows in sections(card):

@@ -13,7 +13,7 @@ from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
 from psidp.present.finite import finite
 from psidp.present.words import DELTAS, EPSILONS, sentences
-from psidp.symbols import symbol
+from psidp.symbols import symbol, whole
 
 __all__ = ["Audited", "Card", "Mechanism", "Scope", "card"]
 
@@ -21,6 +21,8 @@ FORM = "psidp.card/1"
 KAPPA = 1e-10
 """Failure probability with which a curve becomes one psi, unless told."""
 FPRS = (0.01, 0.001)
+ALWAYS = ("psi_lower", "psi_upper", "confidence", "method")
+"""What a card says of every audit."""
 ADVERSARY = (
     "Knows everything but whether this one is in the data: all other records, the query and the noise's distribution."
 )
@@ -58,12 +60,16 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What an audit found: psi lies in [lower, upper] with this confidence."""
+    """What an audit found: psi lies in [lower, upper] with this confidence; from how much, and where to read it."""
 
     psi_lower: float
     psi_upper: float | None = None
     confidence: float = 0.95
     method: str = ""
+    n_in: int | None = None
+    n_out: int | None = None
+    canaries: int | None = None
+    link: str | None = None
 
     def __post_init__(self) -> None:
         symbol("psi").number(self.psi_lower)
@@ -71,6 +77,14 @@ class Audited:
             raise ValueError(f"psi_upper must be at least psi_lower={self.psi_lower}, got psi_upper={self.psi_upper}.")
         if not 0.0 < self.confidence < 1.0:
             raise ValueError(f"confidence must be in (0, 1), got confidence={self.confidence}.")
+        for name in ("n_in", "n_out", "canaries"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values; what an audit did not say of its scores is left out."""
+        said = asdict(self)
+        return {name: value for name, value in said.items() if name in ALWAYS or value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +103,26 @@ class Card:
     software: str = ""
 
     def __post_init__(self) -> None:
+        for name, kind in (("guarantee", Guarantee), ("mechanism", Mechanism), ("scope", Scope)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"a card's {name} must be a {kind.__name__}, got {getattr(self, name)!r}.")
+        if not isinstance(self.audit, Audited | None):
+            raise TypeError(f"a card's audit must be what an audit gave back, got {self.audit!r}.")
         symbol("prior").number(self.prior)
         if not 0.0 <= self.regret <= 1.0:
             raise ValueError(f"regret (how far psi overstates the loss) must be in [0, 1], got regret={self.regret}.")
-        calendar_date.fromisoformat(self.date)
+        try:
+            calendar_date.fromisoformat(self.date)
+        except ValueError:
+            raise ValueError(f"date must be a day as YYYY-MM-DD, such as 2026-01-31, got date={self.date!r}.") from None
+        made = self.mechanism
+        if made.noise_multiplier is None and made.sensitivity is not None and made.sigma is not None:
+            least = made.sensitivity / made.sigma
+            if not least <= self.guarantee.psi * (1.0 + 8.0 * UNIT):
+                raise ValueError(
+                    f"the card contradicts itself: noise of sigma={made.sigma} on sensitivity={made.sensitivity} has "
+                    f"psi={least}, more than the promised psi={self.guarantee.psi}. Leave out what does not belong."
+                )
 
     @property
     def derived(self) -> dict[str, Any]:
@@ -130,7 +160,7 @@ class Card:
             "derived": self.derived,
             "sentences": self.sentences,
             "ledger": None if self.ledger_head is None else {"head": self.ledger_head},
-            "audit": None if self.audit is None else asdict(self.audit),
+            "audit": None if self.audit is None else self.audit.to_dict(),
         }  # fmt: skip
         plain: dict[str, Any] = finite(values)
         return plain
@@ -206,7 +236,7 @@ def card(
         kappa = KAPPA if kappa is None else kappa
         said = {"regret": float(promise.regret(kappa).upper)} | said
         promise = promise.guarantee(kappa)
-    if hasattr(said.get("audit"), "to_dict"):
+    if hasattr(said.get("audit"), "psi"):
         said["audit"] = _of_audit(said["audit"])
     day = calendar_date.today().isoformat() if date is None else date
     return Card(promise, date=day, software=f"psidp {version('psidp')}", **said)
@@ -226,4 +256,5 @@ def _of_run(run: DPSGD, clip: float | None = None) -> Mechanism:
 
 def _of_audit(found: Any) -> Audited:
     """What an audit's result says, for the card."""
-    return Audited(psi_lower=found.psi, confidence=found.confidence, method=found.method)
+    counts = {name: getattr(found, name, None) for name in ("n_in", "n_out", "canaries")}
+    return Audited(psi_lower=found.psi, confidence=found.confidence, method=found.method, **counts)

@@ -29,9 +29,7 @@ def command_of(card: "Card") -> str:
     pairs += [("--covered", entry, None) for entry in scope.covered]
     pairs += [("--not-covered", entry, None) for entry in scope.not_covered]
     if card.audit is not None:
-        audit = card.audit
-        found = {"psi_lower": audit.psi_lower, "psi_upper": audit.psi_upper, "confidence": audit.confidence}
-        pairs.append(("--audit", json.dumps(found | {"method": audit.method}), None))
+        pairs.append(("--audit", json.dumps(card.audit.to_dict()), None))
     for flag, value, default in pairs:
         words += [] if value == default or value is None else [flag, value]
     return shlex.join(str(word) for word in [*words, "--date", card.date])

@@ -1,9 +1,9 @@
 """The card's lines of text, in sections: the same in HTML and in Markdown."""
 
-from psidp.present.card.record import Card
+from psidp.present.card.record import Audited, Card
 from psidp.present.digits import down, up
 
-__all__ = ["Rows", "sections"]
+__all__ = ["Rows", "sections", "warning"]
 
 Rows = list[tuple[str, str]]
 
@@ -17,6 +17,19 @@ def sections(card: Card) -> list[tuple[str, Rows]]:
         ("How the noise was made", _mechanism(card)),
         ("Evidence", _evidence(card)),
     ]
+
+
+def warning(card: Card) -> str:
+    """What stands above everything else: that an audit contradicts the promise; empty where none does."""
+    if not _broken(card) or card.audit is None:
+        return ""
+    found = f"psi is at least {down(card.audit.psi_lower)}, with confidence {card.audit.confidence:g}"
+    return f"An audit contradicts this promise: {found}. What follows is what was promised, not what is kept."
+
+
+def _broken(card: Card) -> bool:
+    """Whether the audited psi exceeds the promised one; where failure is allowed, psi alone does not tell."""
+    return card.audit is not None and card.audit.psi_lower > card.guarantee.psi and not card.guarantee.kappa
 
 
 def _promise(card: Card) -> Rows:
@@ -65,7 +78,16 @@ def _evidence(card: Card) -> Rows:
     if audit is None:
         return [*rows, ("audit", "none given")]
     above = "" if audit.psi_upper is None else f" and at most {up(audit.psi_upper)}"
-    how = f" ({audit.method})" if audit.method else ""
-    found = f"psi at least {down(audit.psi_lower)}{above}, with confidence {audit.confidence:g}{how}"
-    broken = audit.psi_lower > card.guarantee.psi
-    return [*rows, ("audit", f"{found}: the promise is broken" if broken and not card.guarantee.kappa else found)]
+    how = ", ".join(part for part in (audit.method, _counted(audit)) if part)
+    found = f"psi at least {down(audit.psi_lower)}{above}, with confidence {audit.confidence:g}{how and f' ({how})'}"
+    rows.append(("audit", f"{found}: the promise is broken" if _broken(card) else found))
+    return rows if audit.link is None else [*rows, ("audit, to read", audit.link)]
+
+
+def _counted(audit: Audited) -> str:
+    """From how many scores the audit speaks."""
+    if audit.canaries is not None:
+        return f"{audit.canaries:,} canaries"
+    if audit.n_in is None or audit.n_out is None:
+        return ""
+    return f"{audit.n_in:,} scores with and {audit.n_out:,} without the person"

@@ -39,12 +39,18 @@ def figures_command(
     adjacency: notion.Adjacent = "add-remove",
     unit: notion.Unit = "record",
 ) -> None:
-    """Draw the paper's figures, or one to four mechanisms, as SVG, PNG, PDF or HTML that needs no network.
+    """Draw the paper's figures, or one to four mechanisms.
+
+    As SVG, PNG, PDF, or HTML that needs no network.
 
     Example: psidp figures paper -o figures
+
     Example: psidp figures roc psi=1 epsilon=1,delta=1e-5 -o roc.svg
+
     Example: psidp figures profile noise_multiplier=1,sampling_rate=0.01,steps=1000 -o run.png
     """
+    if mechanisms and kind in ("paper", "conversions"):
+        raise ValueError(f"{kind} shows no mechanisms of yours, got {', '.join(mechanisms)}. Leave them out.")
     if kind == "paper":
         drawn = {f"figure_{number}": make for number, make in PAPER.items()}
     elif kind == "conversions":
@@ -70,10 +76,13 @@ def _curve(text: str, adjacency: Adjacency, unit: str) -> Guarantee | PrivacyCur
     if not text.startswith(names):
         return notion.parse(text, adjacency, unit)
     values = dict(part.partition("=")[::2] for part in text.split(","))
-    if set(values) != set(names):
+    try:
+        numbers = [float(values.pop(name)) for name in names]
+    except (KeyError, ValueError):
+        numbers = []
+    if values or not numbers:
         raise ValueError(f"a run must read noise_multiplier=1,sampling_rate=0.01,steps=1000, got {text!r}.")
-    noise_multiplier, sampling_rate = float(values["noise_multiplier"]), float(values["sampling_rate"])
-    return account(DPSGD(noise_multiplier, sampling_rate, int(values["steps"]), unit=unit))
+    return account(DPSGD(numbers[0], numbers[1], numbers[2], unit=unit))  # type: ignore[arg-type]
 
 
 def _only(named: dict[str, Any]) -> Guarantee:
@@ -85,6 +94,8 @@ def _only(named: dict[str, Any]) -> Guarantee:
 
 def _write(drawn: dict[str, Callable[[], Any]], output: Path, form: str) -> None:
     single = len(drawn) == 1 and output.suffix in SUFFIXES
+    if output.suffix and output.suffix not in SUFFIXES and not output.is_dir():
+        raise ValueError(f"the output must be a folder or end in {', '.join(SUFFIXES)}, got {str(output)!r}.")
     if not single:
         output.mkdir(parents=True, exist_ok=True)
     for name, make in drawn.items():

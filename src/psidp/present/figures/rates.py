@@ -21,6 +21,12 @@ LEAST = 1e-12
 
 def several(curves: Curve | Mapping[str, Curve]) -> dict[str, Curve]:
     """Curves by name: one, or a mapping of up to four; with more a picture says nothing."""
+    named = list(curves.values()) if isinstance(curves, Mapping) else [curves]
+    if not all(hasattr(curve, method) for curve in named for method in ("roc", "tradeoff", "delta")):
+        raise TypeError(
+            "a figure must show a Guarantee or a PrivacyCurve (psidp.account makes one of a run), or several as "
+            f'{{"name": curve}}, got {named[0]!r}.'
+        )
     found = dict(curves) if isinstance(curves, Mapping) else {label(curves): curves}
     if not 1 <= len(found) <= 4:
         raise ValueError(f"a figure must show one to four mechanisms, got {len(found)}.")

@@ -3,7 +3,7 @@
 import webbrowser
 from pathlib import Path
 from secrets import token_urlsafe
-from socket import AF_INET, AF_INET6, create_server
+from socket import AF_INET, AF_INET6, AddressFamily, create_server, socket
 from typing import Annotated
 
 import typer
@@ -25,7 +25,9 @@ def explore(
     ] = False,
     browser: Annotated[bool, typer.Option(help="open the page in the browser")] = True,
 ) -> None:
-    """Open the explorer: two Gaussians, the ROC curve with its tangent, the profile; drag anything.
+    """Open the explorer: a page on which everything can be dragged.
+
+    Two Gaussians, the ROC curve with its tangent, the profile, plain words. Ctrl-C ends it.
 
     Example: psidp explore --save explorer.html
     """
@@ -57,6 +59,8 @@ def check_host(host: str, beyond_loopback: bool) -> str | None:
 def serve(host: str, port: int, beyond_loopback: bool, browser: bool) -> None:
     """Listen until interrupted."""
     token = check_host(host, beyond_loopback)
+    if not 0 <= port <= 65535:
+        raise ValueError(f"port must be in [0, 65535], got port={port}. 0 takes a free one.")
     try:
         import uvicorn
 
@@ -67,10 +71,18 @@ def serve(host: str, port: int, beyond_loopback: bool, browser: bool) -> None:
         create_app(token), log_level="warning", limit_concurrency=64, timeout_keep_alive=5, server_header=False
     )
     family = AF_INET6 if ":" in host else AF_INET
-    with create_server((host, port), family=family) as listening:
+    with _listening(host, port, family) as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
         typer.echo(f"The explorer is at {address} (Ctrl-C ends it)")
         if browser:
             webbrowser.open(address)
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listening(host: str, port: int, family: AddressFamily) -> socket:
+    try:
+        return create_server((host, port), family=family)
+    except OSError as trouble:
+        why = str(trouble.strerror).split(" (")[0]
+        raise ValueError(f"{host}:{port} cannot be listened on ({why}). --port 0 takes a free port.") from None

@@ -20,6 +20,11 @@ export function say(id, words) {
   );
 }
 
+/** Words as one argument on a command line. */
+export function quoted(words) {
+  return /^[\w.,:/@%+-]+$/.test(words) ? words : `'${words.replaceAll("'", "'\\''")}'`;
+}
+
 /** Whether a library answers behind this page; the saved file has none. */
 export function served() {
   return document.documentElement.dataset.server === "yes";

@@ -1,7 +1,7 @@
 // Numbers and sentences beside the pictures: the paragraph, the table of rates, the four facts, the command.
 
 import { down, percent, perThousand, plain, up } from "../digits.js";
-import { element, say } from "../page.js";
+import { element, quoted, say } from "../page.js";
 import { sentences } from "../words.js";
 import { tprFromPsi } from "../attack.js";
 
@@ -35,6 +35,9 @@ export class Reading {
     element("probit").checked = model.axes === "probit";
     const field = element("unit");
     if (document.activeElement !== field) field.value = unit;
-    say("command", `psidp explain --psi ${down(psi, 12)}\npsidp card --psi ${down(psi, 12)} -o card.html\npsidp calibrate --sensitivity ${plain(model.sensitivity)} --psi ${down(psi, 12)}`);
+    const mechanism = `--psi ${down(psi, 12)} --unit ${quoted(unit)}`;
+    const sensitivity = `--sensitivity ${plain(model.sensitivity)}`;
+    const card = `psidp card ${mechanism} ${sensitivity} --prior ${plain(prior, 3)} -o card.html`;
+    say("command", [`psidp explain ${mechanism}`, card, `psidp calibrate ${sensitivity} ${mechanism}`].join("\n"));
   }
 }

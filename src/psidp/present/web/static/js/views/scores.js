@@ -1,6 +1,6 @@
 // An attack's scores over the promised ROC curve, and what the library's audit makes of them.
 
-import { ask, element, say, served } from "../page.js";
+import { ask, element, quoted, say, served } from "../page.js";
 import { up, down } from "../digits.js";
 
 const MOST = 50000;
@@ -99,7 +99,7 @@ export class Scores {
     const seen = `${name}: ${members.toLocaleString("en-US")} members, ${others.toLocaleString("en-US")} others, AUC ${auc.toFixed(4)} (promise: at most ${up(this.now.auc)}). `;
     const broken = audit && audit.psi > this.now.psi;
     element("scores-note").classList.toggle("bad", Boolean(broken));
-    let verdict = served() ? "" : "For the audited bound on psi: psidp audit, or psidp explore.";
+    let verdict = served() ? "" : `For the audited bound on psi: **psidp audit ${quoted(name)} --claimed-psi ${down(this.now.psi, 12)}**, or psidp explore.`;
     if (audit) verdict = `With 95 % confidence psi is at least **${down(audit.psi)}**: ${broken ? "more than promised. The promise is broken." : "no contradiction to the promise."}`;
     say("scores-note", seen + verdict);
   }

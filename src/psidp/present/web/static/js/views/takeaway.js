@@ -44,6 +44,7 @@ export class Takeaway {
     });
     element("export-card").addEventListener("click", () => this.card());
     element("export-card").disabled = !served();
+    if (!served()) say("card-note", "A saved page cannot make the privacy card: the second command below does.");
   }
 
   async card() {

@@ -23,7 +23,6 @@ export class Training {
     }
     element("reset").addEventListener("click", () => { this.shown = {}; });
     element("account").disabled = !served();
-    if (!served()) say("training-note", "Certified accounting needs the library: psidp explore, or psidp account on the command line.");
   }
 
   async account() {
@@ -42,6 +41,12 @@ export class Training {
     }
   }
 
+  /** What a page without the library can still do: say the command that accounts for this run. */
+  tell(state) {
+    const [noise, rate, steps, delta] = FIELDS.map((name) => plain(state[name], 12));
+    say("training-note", `Certified accounting needs the library: psidp explore, or on the command line **psidp account --noise-multiplier ${noise} --sampling-rate ${rate} --steps ${steps} --delta ${delta}**`);
+  }
+
   /** Fields follow the state where it changes; what was typed and is no run stays, for the library to refuse by name. */
   render(state) {
     for (const name of FIELDS) {
@@ -49,5 +54,6 @@ export class Training {
       if (this.shown[name] !== state[name] && document.activeElement !== field) field.value = plain(state[name], 12);
       this.shown[name] = state[name];
     }
+    if (!served()) this.tell(state);
   }
 }
