@@ -355,7 +355,7 @@ def test_ten_thousand_releases_on_neighbours_are_as_far_apart_as_psi_says():
     moved = (scores[1].mean() - scores[0].mean()) / spread
     assert moved == pytest.approx(psi, abs=6 * sqrt(2.0 / n))
     found = psidp.audit(scores[1], scores[0], confidence=1 - 1e-6, seed=1)  # a false alarm once in a million
-    assert 0.8 * psi < found.psi <= psi
+    assert 0.75 * psi < found.psi <= psi  # found: 0.874 with a deviation of 0.024, outside once in 5 million
     for threshold in np.quantile(scores[0], [0.01, 0.1, 0.5, 0.9]):
         fpr, tpr = (scores[0] > threshold).mean(), (scores[1] > threshold).mean()
         assert tpr <= Guarantee(psi).roc(min(1.0, fpr + 6 * sqrt(fpr * (1 - fpr) / n))) + 6 * sqrt(0.25 / n)
