@@ -254,17 +254,17 @@ def test_intervals_cover_what_was_clipped_and_summed(curator):
         rows = again(level=0.9).rows
         missed += [not e.lower <= t <= e.upper for (_, e), t in zip(rows, truth, strict=True)]
     assert (missed <= 45).all()
-    assert missed[0] >= 5  # and they are not empty words
+    assert missed[0] >= 3  # and they are not empty words: fewer than 3 of 200 with probability 2e-7
 
 
 def test_private_keys_come_through_only_with_a_crowd():
     many = [{"who": i, "ward": "crowded"} for i in range(500)]
     rows = pa.Table.from_pylist([*many, {"who": 9001, "ward": "alone"}])
-    keys = PrivateKeys(kappa=1e-6, at_most=3)
+    keys = PrivateKeys(kappa=1e-9, at_most=3)  # with which the lone one comes through, 21 times tried: 2e-8
     for _ in range(20):
         answer = Curator(rows, "who").release(ask.count(), by="ward", keys=keys, psi=1.0)
         assert [row["ward"] for row in answer] == ["crowded"]
-        assert answer.guarantee == Guarantee(1.0, 1e-6, unit="who")
+        assert answer.guarantee == Guarantee(1.0, 1e-9, unit="who")
     (row,) = Curator(rows, None).release(ask.count(), by="ward", keys=keys, psi=1.0)
     assert row["ward"] == "crowded"
 
