@@ -1,10 +1,11 @@
-"""Two mechanisms that keep their word and five that do not; each claims psi = 1 between 0.0 and 1.0."""
+"""Three mechanisms that keep their word and five that do not; each claims psi = 1 between 0.0 and 1.0."""
 
 import numpy as np
 
 from psidp import GaussianMechanism
 
 EXACT = GaussianMechanism(sensitivity=1.0, sigma=1.0)
+FINE = GaussianMechanism(sensitivity=1.0, sigma=1.0, grid=2.0**-44)
 RNG = np.random.default_rng()
 
 
@@ -17,6 +18,11 @@ def seed(value):
 def exact(x):
     """Our own mechanism, as it is."""
     return EXACT.release(x).value
+
+
+def fine(x):
+    """Our own mechanism on a grid so fine that no value comes twice by chance."""
+    return FINE.release(x).value
 
 
 def repeatable(x):

@@ -42,7 +42,7 @@ def one_step(model, optimizer, features, reduction="mean"):
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_noise_lands_on_the_clipped_sum_with_the_scale_that_opacus_promises(reduction):
-    """Standard deviation to 5 of its own, false alarm 6e-7; sigma 4 % larger would be caught."""
+    """Standard deviation to 5 of its own, mean to 6, false alarm 6e-7; sigma 4 % larger would be caught."""
     _, model, optimizer, _ = private(loss_reduction=reduction, width=WIDE)
     assert bridge.exact_noise(optimizer) is optimizer
     features = torch.zeros(BATCH, WIDE)
@@ -52,7 +52,7 @@ def test_noise_lands_on_the_clipped_sum_with_the_scale_that_opacus_promises(redu
     assert abs(gradient[0] - BATCH * NORM) < 6 * sigma
     assert abs(gradient[1:].std() / sigma - 1) < 5 / (2 * WIDE) ** 0.5
     assert 5 / (2 * WIDE) ** 0.5 < 0.02
-    assert abs(gradient[1:].mean()) < 5 * sigma / WIDE**0.5
+    assert abs(gradient[1:].mean()) < 6 * sigma / WIDE**0.5
 
 
 def test_the_summed_gradient_is_what_opacus_had_under_almost_no_noise():

@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from psidp.present import cli
 from psidp.present.web.app import create_app
 
 ARTEFACTS = Path(os.environ.get("PSIDP_ARTEFACTS", Path(__file__).parent.parent.parent / "build" / "explorer"))
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATIENCE = 120_000
+"""Milliseconds after which the browser is given up: only what never comes takes them, however busy the machine is."""
+expect.set_options(timeout=PATIENCE)
 
 
 def browser_path():
@@ -48,7 +51,8 @@ def chromium():
     """One browser for each file of tests; while it lives it owns this thread's event loop."""
     path = browser_path()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        flags = ["--no-sandbox", "--disable-gpu"]
+        browser = playwright.chromium.launch(executable_path=path, args=flags, timeout=PATIENCE)
         yield browser
         browser.close()
 
@@ -62,7 +66,7 @@ def tab(chromium):
         refusals = settings.pop("expect_refusals", False)
         context = chromium.new_context(viewport=settings.pop("viewport", {"width": 1280, "height": 900}), **settings)
         contexts.append(context)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         origin = "/".join(address.split("/")[:3])
         said = lambda m: m.type in ("error", "warning") and not (refusals and "status of 422" in m.text)  # noqa: E731

@@ -20,8 +20,15 @@ def test_axe_finds_no_violation(tab, served, view):
     page = tab(f"{served}#pin=0.5:clinic&psi=1.4", bypass_csp=True, **VIEWS[view])  # axe itself is injected
     page.click("#game-start")
     page.fill("#sigma", "-1")
+    still(page)
     found = Axe().run(page).response["violations"]
     assert [(v["id"], [n["target"] for n in v["nodes"]]) for v in found] == []
+
+
+def still(page):
+    """Buttons fade from one colour to the next; what axe is to judge are the colours they end with."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate("() => Promise.allSettled(document.getAnimations().map((fading) => fading.finished)).then(() => {})")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

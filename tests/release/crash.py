@@ -58,7 +58,9 @@ def killed(url, seed, dice):
     os.close(writer)
     got, wanted, begun = b"", dice.randrange(1, 5), time.monotonic()
     while got.count(b"\n") < wanted:
-        got += os.read(reader, 65536)
+        chunk = os.read(reader, 65536)
+        assert chunk, ("the process ended by itself", got, os.waitpid(child, 0))
+        got += chunk
     time.sleep(dice.uniform(0.0, 2.0) * (time.monotonic() - begun) / wanted)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -98,6 +100,9 @@ def random_kills(url, kills, seed):
         noises += len(released)
         for entry in fresh:
             states[entry.state] = states.get(entry.state, 0) + 1
+    with ledger.spend("survey", Guarantee(0.1), purpose="the last"):  # after a COMMIT that a dead client had sent
+        pass
+    walk.over(list(ledger.entries(after=walk.id)))
     assert ledger.verify() == walk.head
     return {"kills": kills, "noises": noises, "entries": walk.id} | states
 

@@ -1,7 +1,9 @@
 """A real PostgreSQL server on loopback, in a temporary folder, run unprivileged and stopped by its process id."""
 
+import contextlib
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -41,9 +43,7 @@ class Server:
             self.user = next(name for name in ("postgres", "nobody") if _exists(name))
             entry = pwd.getpwnam(self.user)
             os.chown(self.folder, entry.pw_uid, entry.pw_gid)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = _free_port()
         init = [self.programs / "initdb", "-D", self.folder / "data", "-U", "psidp", "-E", "UTF8", "--locale=C", "-N"]
         self._run([*init, "-A", "trust"])
         self.start()
@@ -59,14 +59,12 @@ class Server:
         with (self.folder.parent / f"{self.folder.name}.log").open("ab") as log:
             command = [self.programs / "postgres", "-D", self.folder / "data", *flags]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, **self._as_user())
-        for _ in range(600):
-            try:
+        end = time.monotonic() + 300.0
+        while self.process.poll() is None and time.monotonic() < end:
+            with contextlib.suppress(Exception):
                 self.execute("SELECT 1")
                 return
-            except Exception:
-                if self.process.poll() is not None:
-                    break
-                time.sleep(0.05)
+            time.sleep(0.05)
         raise RuntimeError(Path(log.name).read_text())
 
     def stop(self, how=signal.SIGINT):
@@ -83,7 +81,7 @@ class Server:
     def execute(self, statement):
         import psycopg
 
-        where = {"host": "127.0.0.1", "port": self.port, "user": "psidp", "dbname": "postgres", "connect_timeout": 5}
+        where = {"host": "127.0.0.1", "port": self.port, "user": "psidp", "dbname": "postgres", "connect_timeout": 60}
         with psycopg.connect(**where, autocommit=True) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
@@ -94,6 +92,15 @@ class Server:
 
     def _as_user(self):
         return {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "cwd": "/"} if self.user else {"cwd": "/"}
+
+
+def _free_port():
+    """A port below those that systems give to outgoing connections, so that it is still free after a restart."""
+    for port in random.SystemRandom().sample(range(16384, 32768), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no free port on loopback")
 
 
 def _exists(name):

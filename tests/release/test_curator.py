@@ -254,17 +254,17 @@ def test_intervals_cover_what_was_clipped_and_summed(curator):
         rows = again(level=0.9).rows
         missed += [not e.lower <= t <= e.upper for (_, e), t in zip(rows, truth, strict=True)]
     assert (missed <= 45).all()
-    assert missed[0] >= 5  # and they are not empty words
+    assert missed[0] >= 3  # and they are not empty words: fewer than 3 of 200 with probability 2e-7
 
 
 def test_private_keys_come_through_only_with_a_crowd():
     many = [{"who": i, "ward": "crowded"} for i in range(500)]
     rows = pa.Table.from_pylist([*many, {"who": 9001, "ward": "alone"}])
-    keys = PrivateKeys(kappa=1e-6, at_most=3)
+    keys = PrivateKeys(kappa=1e-9, at_most=3)  # with which the lone one comes through, 21 times tried: 2e-8
     for _ in range(20):
         answer = Curator(rows, "who").release(ask.count(), by="ward", keys=keys, psi=1.0)
         assert [row["ward"] for row in answer] == ["crowded"]
-        assert answer.guarantee == Guarantee(1.0, 1e-6, unit="who")
+        assert answer.guarantee == Guarantee(1.0, 1e-9, unit="who")
     (row,) = Curator(rows, None).release(ask.count(), by="ward", keys=keys, psi=1.0)
     assert row["ward"] == "crowded"
 
@@ -355,7 +355,7 @@ def test_ten_thousand_releases_on_neighbours_are_as_far_apart_as_psi_says():
     moved = (scores[1].mean() - scores[0].mean()) / spread
     assert moved == pytest.approx(psi, abs=6 * sqrt(2.0 / n))
     found = psidp.audit(scores[1], scores[0], confidence=1 - 1e-6, seed=1)  # a false alarm once in a million
-    assert 0.8 * psi < found.psi <= psi
+    assert 0.75 * psi < found.psi <= psi  # found: 0.874 with a deviation of 0.024, outside once in 5 million
     for threshold in np.quantile(scores[0], [0.01, 0.1, 0.5, 0.9]):
         fpr, tpr = (scores[0] > threshold).mean(), (scores[1] > threshold).mean()
         assert tpr <= Guarantee(psi).roc(min(1.0, fpr + 6 * sqrt(fpr * (1 - fpr) / n))) + 6 * sqrt(0.25 / n)

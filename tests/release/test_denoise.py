@@ -49,7 +49,7 @@ def test_thresholds_find_the_few_large_entries(mechanism):
     release = mechanism.release(truth)
     value = denoise.soft_threshold(release).value
     assert (value[:10] > 30).all()
-    assert (value[10:] == 0).mean() > 0.999
+    assert (value[10:] == 0).mean() > 0.998  # 0.18 of 4990 stay on average: ten or more with probability 1e-14
     assert ((value - truth) ** 2).sum() < 0.2 * ((release.value - truth) ** 2).sum()
 
 

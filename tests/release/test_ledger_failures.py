@@ -41,6 +41,14 @@ def in_a_process(code, *arguments):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def until(happened):
+    """Wait for what the server does in its own time; a minute of it means never."""
+    for _ in range(1200):
+        if happened():
+            return
+        time.sleep(0.05)
+
+
 FULL_DISK = """
     import json, resource, sys, psidp
     path, room = sys.argv[1], int(sys.argv[2])
@@ -167,10 +175,7 @@ def test_a_connection_lost_while_committing_releases_nothing_whether_written_or_
     wire.armed = True
     error = refused(far, psidp.LedgerUnavailableError, "it is not known whether the entry was written")
     assert "not-a-secret-42" not in str(error)
-    for _ in range(100):
-        if ledger.head().id == 2:
-            break
-        time.sleep(0.05)
+    until(lambda: ledger.head().id == 2)
     assert ledger.verify().id == 2, "the server had heard the COMMIT: the spend stays, and nothing was released for it"
     wire.close()
     ledger.dispose()
@@ -269,19 +274,13 @@ def test_a_server_that_does_not_sync_is_refused(server):
     server.execute("ALTER SYSTEM SET fsync = off")
     server.execute("SELECT pg_reload_conf()")
     try:
-        for _ in range(100):
-            if server.execute("SHOW fsync") == [("off",)]:
-                break
-            time.sleep(0.05)
+        until(lambda: server.execute("SHOW fsync") == [("off",)])
         with pytest.raises(psidp.LedgerUnavailableError, match="fsync = on"):
             Ledger(url).open("survey", psi=1.0, by="Ann", purpose="a test")
     finally:
         server.execute("ALTER SYSTEM RESET fsync")
         server.execute("SELECT pg_reload_conf()")
-        for _ in range(100):
-            if server.execute("SHOW fsync") == [("on",)]:
-                break
-            time.sleep(0.05)
+        until(lambda: server.execute("SHOW fsync") == [("on",)])
 
 
 def test_a_failure_to_note_a_failure_does_not_hide_the_error(survey, monkeypatch):
