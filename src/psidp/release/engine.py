@@ -1,11 +1,14 @@
 """Engine: where the table lives. Opens files, frames and databases as Ibis tables, and reads exact totals from them."""
 
+import datetime
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from psidp.errors import EngineError, MissingExtraError
 from psidp.release.cell import ibis_library
+from psidp.release.key_column import merging
 
 __all__ = ["Engine", "open_table"]
 
@@ -18,6 +21,7 @@ class Engine:
 
     def __init__(self, table: Any) -> None:
         self.backend = table.get_backend()
+        self._exact: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -44,6 +48,18 @@ class Engine:
         """The text that will run."""
         return str(self.backend.compile(expression, pretty=True))
 
+    def check_keys(self, rows: Any, by: Sequence[str]) -> None:
+        """Refuse a column of text in which the engine takes different texts for one; reads no row."""
+        texts = [name for name in by if rows[name].type().is_string() and name not in self._exact]
+        for name, merges in zip(texts, self.rows(merging(rows, texts))[0] if texts else (), strict=True):
+            if merges:
+                raise ValueError(
+                    f"column {name!r} cannot make groups: the database takes different texts in it for one (by case, "
+                    "accents or blanks), and the text it shows depends on the rows. Give a view in which the column is "
+                    "plain text, such as lower(...) under the database's binary collation."
+                )
+        self._exact |= set(texts)
+
     def rows(self, expression: Any) -> list[tuple[Any, ...]]:
         """All rows of a small result, as Python values."""
         try:
@@ -53,7 +69,12 @@ class Engine:
 
     def _rows(self, expression: Any) -> list[tuple[Any, ...]]:
         if self.name == "pyspark":
-            return [tuple(row) for row in self.backend.raw_sql(self.backend.compile(expression)).collect()]
+            frame = self.backend.raw_sql(self.backend.compile(expression))
+            local = [field.dataType.typeName() == "timestamp" for field in frame.schema.fields]
+            return [
+                tuple(_instant(value) if here else value for value, here in zip(row, local, strict=True))
+                for row in frame.collect()
+            ]
         if self.name == "postgres":
             with closing(self.backend.raw_sql(self.backend.compile(expression))) as cursor:
                 found = [tuple(row) for row in cursor.fetchall()]
@@ -62,6 +83,11 @@ class Engine:
             return found
         table = self.backend.to_pyarrow(expression)
         return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def _instant(value: Any) -> Any:
+    """What Spark shows in this process's zone, where an hour comes twice when clocks go back, in UTC."""
+    return None if value is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 def open_table(source: Any, *, name: str | None = None, engine: str | None = None) -> Any:

@@ -15,6 +15,7 @@ from psidp.maths.thresholding import kappa_from_threshold, threshold_from_kappa
 from psidp.release.bounding import UNIT, key_name
 from psidp.release.cell import ibis_library, stairs, whole
 from psidp.release.engine import open_table
+from psidp.release.key_column import check_kind
 from psidp.release.lattice import Lattice
 from psidp.symbols import symbol
 
@@ -113,12 +114,11 @@ def public_keys(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...]:
     `keys`: a list of values, or of tuples where there are several columns; a dict from column to its values, all
     combinations of which are keys; an Enum; a frame or Ibis table with those columns; a .csv or .parquet file.
     """
-    found = list(dict.fromkeys(_as_tuples(keys, by, schema)))
-    if not 0 < len(found) <= MOST_KEYS:
-        raise ValueError(f"keys must be 1 to {MOST_KEYS:,} groups, got {len(found)}.")
-    return tuple(
-        tuple(_checked(value, name, schema[name]) for value, name in zip(key, by, strict=True)) for key in found
-    )
+    given = list(dict.fromkeys(_as_tuples(keys, by, schema)))
+    if not 0 < len(given) <= MOST_KEYS:
+        raise ValueError(f"keys must be 1 to {MOST_KEYS:,} groups, got {len(given)}.")
+    checked = (tuple(_checked(value, name, schema[name]) for value, name in zip(key, by, strict=True)) for key in given)
+    return tuple(dict.fromkeys(checked))
 
 
 def _as_tuples(keys: Any, by: Sequence[str], schema: Any) -> Iterable[Key]:
@@ -193,33 +193,20 @@ def _from_frame(frame: Any, by: Sequence[str]) -> Iterable[Key]:
     return zip(*columns, strict=True)
 
 
-KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
-    ("is_boolean", (bool,), "True or False"),
-    ("is_integer", (int,), "a whole number"),
-    ("is_string", (str,), "text"),
-    ("is_date", (datetime.date,), "a datetime.date"),
-    ("is_timestamp", (datetime.datetime,), "a datetime.datetime"),
-    ("is_decimal", (Decimal, int), "a decimal.Decimal"),
-)
-
-
 def _checked(given: Any, name: str, kind: Any) -> Any:
     """One value of a key, if its column can hold it."""
     value: Any = plain_key(given)
     if value is None:
         return None
-    for test, types, words in KINDS:
-        if not getattr(kind, test)():
-            continue
-        wrong = isinstance(value, bool) is not (bool in types) or isinstance(value, datetime.datetime) is not (
-            datetime.datetime in types
-        )
-        if wrong or not isinstance(value, types):
-            raise TypeError(f"keys of {name!r} must be {words}, got {type(value).__name__}.")
-        if kind.is_integer() and not kind.bounds.lower <= value <= kind.bounds.upper:
-            raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
-        return Decimal(str(value)) if kind.is_decimal() else value
-    raise TypeError(f"column {name!r} of type {kind} cannot make groups. Use text, numbers, dates or truth values.")
+    types, words = check_kind(name, kind)
+    wrong = isinstance(value, bool) is not (bool in types) or isinstance(value, datetime.datetime) is not (
+        datetime.datetime in types
+    )
+    if wrong or not isinstance(value, types):
+        raise TypeError(f"keys of {name!r} must be {words}, got {type(value).__name__}.")
+    if kind.is_integer() and not kind.bounds.lower <= value <= kind.bounds.upper:
+        raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
+    return Decimal(str(value)) if kind.is_decimal() else value
 
 
 def plain_key(value: Any) -> Any:
@@ -265,9 +252,9 @@ def _among(column: Any, values: Sequence[Any]) -> Any:
 
 
 def _literal(value: Any, kind: Any) -> Any:
-    """A value in SQL, of its column's own type: dates and decimals through text."""
-    ibis = ibis_library()
-    return ibis.literal(str(value)).cast(kind)
+    """A value in SQL, of its column's own type: dates and decimals through text, instants with their zone."""
+    zone = "+00:00" if kind.is_timestamp() and kind.timezone is not None else ""
+    return ibis_library().literal(f"{value}{zone}").cast(kind)
 
 
 def _either(conditions: Sequence[Any]) -> Any:

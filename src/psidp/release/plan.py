@@ -110,15 +110,20 @@ def notes_on(asked: Question) -> tuple[str, ...]:
     said = []
     if asked.unit is not None:
         said.append(
-            f"A {unit}'s rows, over all groups, are scaled down where their L2 norm exceeds its contribution in rows' "
-            "worth."
+            f"The rows of one {unit}, over all groups, are scaled down where their L2 norm exceeds its contribution in "
+            "rows' worth."
+        )
+    if asked.unit is not None and any(a.contribution == 1.0 and a.kind != "units" for a in asked.asks):
+        said.append(
+            f"With contribution 1, four rows of one {unit} in one group count as one row, and in four groups as half a "
+            f'row each. Where many have several rows, ask for a larger contribution, or for "auto".'
         )
     if any(a.contribution == "auto" for a in asked.asks):
         shown = ", ".join(f"{c:g}" for c in CANDIDATES)
         said.append(f"A contribution is chosen privately among {shown}, with a tenth of the aggregate's psi^2.")
     if asked.adjacency == "replace-one":
         said.append(
-            f"Under replace-one a {unit} can move the totals by twice its bound, and the noise is twice as large."
+            f"Under replace-one one {unit} can move the totals by twice its bound, and the noise is twice as large."
         )
     if any(a.parts > 1 for a in asked.asks):
         said.append("The sums and the count behind a mean or a variance share one clipping weight.")
@@ -146,7 +151,7 @@ def _queries(asked: Question, engine: Engine) -> tuple[tuple[str, ...], str]:
         sigma = Guarantee(asked.share(private.weight)).sigma(clipped_vector(private.contribution, asked.adjacency))
         threshold = private.threshold(sigma, sigma * 2.0**-24)
         text = (
-            f"Keys are those whose noisy number of {unit}s exceeds {threshold:.4g} (sigma {sigma:.4g}); a {unit} in "
+            f"Keys are those whose noisy number of {unit}s exceeds {threshold:.4g} (sigma {sigma:.4g}); one {unit} in "
             f"more than {private.at_most} counts nowhere. The totals' SQL will name the chosen keys."
         )
         return (engine.sql(private.expression(asked.rows, asked.unit, asked.by)),), text

@@ -9,6 +9,7 @@ from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, clipped_vector
 from psidp.release.ask import CANDIDATES, Aggregate, Contribution, check_contribution
 from psidp.release.bounding import Totals
+from psidp.release.key_column import check_kind, with_keys
 from psidp.release.keys import Key, PrivateKeys, key_filter, public_keys
 from psidp.release.lattice import Lattice
 from psidp.release.where import condition
@@ -54,8 +55,9 @@ class Question:
 
     @property
     def rows(self) -> Any:
-        """The table after the condition."""
-        return self.table if self.where is None else self.table.filter(self.where)
+        """The table after the condition, keys as Python has them."""
+        rows = self.table if self.where is None else self.table.filter(self.where)
+        return with_keys(rows, self.by)
 
     def share(self, weight: float) -> float:
         """psi of one part of the release: psi sqrt(weight / all weights), rounded down."""
@@ -134,6 +136,8 @@ def question(
         _need_column(name, schema, "by")
     if len(set(columns)) < len(columns):
         raise ValueError(f"by must name different columns, got {', '.join(columns)}.")
+    if unit in columns:
+        raise ValueError(f"by must not name the unit's own column, got {unit!r}: every group would be one unit.")
     if not symbol("psi").number(psi) > 0.0:
         raise ValueError(f"psi ({symbol('psi').meaning}) must be above 0 for a release, got psi={psi}.")
     if not 0.0 < level < 1.0:
@@ -188,9 +192,7 @@ def _groups(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...] | Priv
             raise ValueError("keys must be left out where by names no column.")
         return ((),)
     for name in by:
-        kind = schema[name]
-        if kind.is_floating() or kind.is_nested() or kind.is_binary():
-            raise TypeError(f"column {name!r} of type {kind} cannot make groups. Use ask.histogram for numbers.")
+        check_kind(name, schema[name])
     if keys is None:
         raise ValueError(
             f"keys must be given for by={', '.join(by)}: a list of groups that does not depend on the data, or "
