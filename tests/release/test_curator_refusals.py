@@ -84,11 +84,22 @@ REFUSED = {
     "touching none": (lambda: [ask.count()], lambda: {"by": "ward", "keys": PrivateKeys(1e-9, 0)}, "at_most"),
     "where of nothing": (lambda: [ask.count()], {"where": "cost"}, "column, comparison and value"),
     "where elsewhere": (lambda: [ask.count()], {"where": "price > 3"}, "column of the table"),
-    "where of text": (lambda: [ask.count()], {"where": "cost > much"}, "value of type float64"),
+    "where of text": (lambda: [ask.count()], {"where": "cost > much"}, "one value of type float64"),
     "where of an average": (lambda: [ask.count()], {"where": ibis._.cost > ibis._.cost.mean()}, "one row at a time"),
     "where of a rank": (lambda: [ask.count()], {"where": ibis._.cost.rank() < 3}, "one row at a time"),
     "where of chance": (lambda: [ask.count()], {"where": lambda t: (t.cost * ibis.random()) < 3}, "one row at a time"),
     "where of no truth": (lambda: [ask.count()], {"where": ibis._.cost + 1}, "true or false"),
+    "where that divides": (lambda: [ask.count()], {"where": 1 / (ibis._.who - 7) > 0}, "Divide could fail on some row"),
+    "where that casts": (lambda: [ask.count()], {"where": ibis._.ward.cast("int64") > 0}, "Cast could fail"),
+    "where that overflows": (lambda: [ask.count()], {"where": ibis._.who * ibis._.who > 0}, "Multiply could fail"),
+    "where of a pattern": (lambda: [ask.count()], {"where": ibis._.ward.re_search("(")}, "RegexSearch could fail"),
+    "where of two kinds": (lambda: [ask.count()], {"where": ibis._.who.isin(["x"])}, "InValues could fail"),
+    "where of no day": (
+        lambda: [ask.count()],
+        {"where": ["who = 7", "day > soon"]},
+        "one value of type date, got 'soon'",
+    ),
+    "where of two": (lambda: [ask.count()], {"where": "floor > 1 and floor < 3"}, "several conditions as a list"),
     "key without a ledger": (lambda: [ask.count()], {"key": "k"}, "needs a ledger"),
 }
 
