@@ -118,7 +118,8 @@ def test_a_table_from_elsewhere_cannot_enter_by_the_condition(curator):
 
 
 def test_units_must_be_a_column_that_tells_people_apart(tmp_path):
-    for unit, words in (("nobody", "unit must be a column"), ("score", "whole numbers, text")):
+    units = (("nobody", "unit must be a column"), ("score", "whole numbers, text .*Int64"), ("tags", "single values"))
+    for unit, words in units:
         with pytest.raises((ValueError, TypeError), match=words):
             Curator(ROWS, unit)
     with pytest.raises(ValueError, match="must be 1 where every row"):
@@ -130,6 +131,22 @@ def test_units_must_be_a_column_that_tells_people_apart(tmp_path):
         Curator(42, "who")
     with pytest.raises(ValueError, match="engine must be"):
         Curator("visits", "who", engine="mysql://x")
+
+
+def test_a_file_that_cannot_be_read_is_not_quoted(tmp_path):
+    """Neither on opening nor later: lines that do not fit are left out, and no error repeats them."""
+    path = tmp_path / "visits.parquet"
+    path.write_text("Bob, HIV positive")
+    with pytest.raises(ValueError, match=r"a \.parquet file that the engine can read") as refusal:
+        Curator(path, "who")
+    assert "Bob" not in str(refusal.value)
+    path = tmp_path / "visits.csv"
+    lines = [b"who,cost", *(b"%d,1" % n for n in range(30_000))]
+    odd = [b"Bob,1", b"7,HIV positive", b"8,1,2,3", b'9,"', b"\xff,\xfe"]
+    for more in ([], odd):
+        path.write_bytes(b"\n".join(lines + more) + b"\n")
+        for asks in ([ask.count()], [ask.sum("cost", 0, 1)]):
+            assert abs(Curator(path, "who").release(*asks, psi=1e6).rows[0][1].value - 30_000) <= len(odd)
 
 
 def test_a_server_that_is_not_there_is_said_without_its_password():

@@ -12,7 +12,7 @@ from psidp.guarantee import Guarantee
 from psidp.release.estimate import Estimate
 from psidp.release.keys import Key
 
-__all__ = ["Answer"]
+__all__ = ["Answer", "packed"]
 
 COLUMNS = ("statistic", "value", "standard_error", "lower", "upper")
 
@@ -88,7 +88,7 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values."""
         rows = [
-            {"key": [_packed(k) for k in key], "statistic": e.statistic, "value": e.value}
+            {"key": [packed(k) for k in key], "statistic": e.statistic, "value": e.value}
             | {"standard_error": _finite(e.standard_error), "lower": e.lower, "upper": e.upper}
             for key, e in self.rows
         ]
@@ -120,7 +120,7 @@ def _finite(value: float) -> float | None:
     return value if value == value else None
 
 
-def _packed(value: Any) -> Any:
+def packed(value: Any) -> Any:
     """A key's value in JSON."""
     if isinstance(value, datetime.datetime):
         return {"timestamp": value.isoformat()}
@@ -130,7 +130,7 @@ def _packed(value: Any) -> Any:
 
 
 def _unpacked(value: Any) -> Any:
-    """The value that _packed wrote."""
+    """The value that packed wrote."""
     if not isinstance(value, dict):
         return value
     ((kind, text),) = value.items()

@@ -119,8 +119,21 @@ def _in_file(ibis: Any, path: Path, name: str | None) -> Any:
     if not path.is_file() and not (kind == ".parquet" and "*" in path.name):
         raise ValueError(f"the table must be a file that exists, got {str(path)!r}.")
     if kind in READERS:
-        return getattr(ibis.duckdb.connect(), READERS[kind])(str(path))
+        return _read(ibis.duckdb.connect(), path)
     return _named(ibis.duckdb.connect(str(path), read_only=True), str(name))
+
+
+def _read(connection: Any, path: Path) -> Any:
+    """A file as a view that bears its name, the same whenever it is opened. Lines of CSV that do not fit the types of
+    the first are left out without a word: a complaint would quote them."""
+    kind, spark = path.suffix.lower(), connection.name == "pyspark"
+    name = f"file_{str(path).encode().hex()}" if spark else str(path)
+    more = {"ignore_errors": True} if kind == ".csv" and not spark else {}
+    try:
+        return getattr(connection, READERS[kind])(str(path), table_name=name, **more)
+    except Exception:
+        _closed(connection)
+        raise ValueError(f"the table must be a {kind} file that the engine can read, got {str(path)!r}.") from None
 
 
 def _in_database(ibis: Any, engine: str, name: str) -> Any:
@@ -156,7 +169,7 @@ def _named(connection: Any, name: str) -> Any:
     """A table of a connection; files and views of Spark may be given by path."""
     path = Path(name)
     if connection.name == "pyspark" and path.suffix.lower() in READERS:
-        return getattr(connection, READERS[path.suffix.lower()])(name)
+        return _read(connection, path)
     try:
         return connection.table(name)
     except Exception:

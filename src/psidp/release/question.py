@@ -7,6 +7,7 @@ from typing import Any
 
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, clipped_vector
+from psidp.release.answer import packed
 from psidp.release.ask import CANDIDATES, Aggregate, Contribution, check_contribution
 from psidp.release.bounding import Totals
 from psidp.release.key_column import check_kind, with_keys
@@ -99,19 +100,26 @@ class Question:
 
     def to_dict(self) -> dict[str, Any]:
         """What makes two questions the same, as plain values."""
-        condition_text = "" if self.where is None else str(self.rows.get_backend().compile(self.rows))
-        keys = (
-            self.keys.to_dict() if isinstance(self.keys, PrivateKeys) else [[str(k) for k in key] for key in self.keys]
-        )
+        keys = self.keys.to_dict() if isinstance(self.keys, PrivateKeys) else [list(map(packed, k)) for k in self.keys]
         return {
             "asks": [a.to_dict() for a in self.asks],
             "by": list(self.by),
             "keys": keys,
-            "where": condition_text,
+            "rows": self._rows_in_words(),
+            "schema": {name: str(kind) for name, kind in self.table.schema().items()},
             "unit": self.unit,
             "guarantee": self.guarantee.to_dict(),
             "level": self.level,
         }
+
+    def _rows_in_words(self) -> str:
+        """The SQL of the rows; frames have names of chance there, and are told apart by their columns alone."""
+        import ibis.expr.operations as ops  # type: ignore[import-untyped,unused-ignore]
+
+        rows = self.table if self.where is None else self.table.filter(self.where)
+        frames = rows.op().find(ops.InMemoryTable)
+        named = rows.op().replace({f: ops.UnboundTable(name="frame", schema=f.schema) for f in frames}).to_expr()
+        return str(self.table.get_backend().compile(named))
 
 
 def question(
@@ -158,7 +166,12 @@ def check_unit(unit: str | None, schema: Any) -> None:
         return
     _need_column(unit, schema, "unit")
     if schema[unit].is_floating():
-        raise TypeError(f"unit must be a column of whole numbers, text or the like, got {unit!r} of {schema[unit]}.")
+        raise TypeError(
+            f"unit must be a column of whole numbers, text or the like, got {unit!r} of {schema[unit]}. Where pandas "
+            f'made fractions of whole numbers because some are missing: frame.astype({{{unit!r}: "Int64"}}).'
+        )
+    if schema[unit].is_nested():
+        raise TypeError(f"unit must be a column of single values, got {unit!r} of {schema[unit]}.")
 
 
 def _check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
