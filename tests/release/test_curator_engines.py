@@ -177,5 +177,21 @@ def test_a_table_is_found_by_the_engines_address(server, spark):
         curator = Curator("visits", "who", engine=engine)
         assert curator.release(ask.count(), psi=1e9).value("count") == pytest.approx(100.0, abs=1e-3)
         curator.dispose()
-        with pytest.raises(ValueError, match="one the engine has, got 'nothing'"):
-            Curator("nothing", "who", engine=engine)
+        for name in ("nothing", "no.thing"):
+            with pytest.raises(ValueError, match=f"one the engine has, table or schema.table, got '{name}'"):
+                Curator(name, "who", engine=engine)
+
+
+def test_a_table_is_found_in_its_schema(server, tmp_path):
+    server.execute("create schema clinic")
+    server.execute('create table clinic."the visits" as select n as who from generate_series(1, 100) n')
+    with ibis.duckdb.connect(str(tmp_path / "v.duckdb")).con as database:
+        database.execute(
+            'create schema clinic; create table clinic."the visits" as select range as who from range(100)'
+        )
+    for curator in (
+        Curator("clinic.the visits", "who", engine=server.place("elsewhere")),
+        Curator(tmp_path / "v.duckdb", "who", name="clinic.the visits"),
+    ):
+        assert curator.release(ask.count(), psi=1e9).value("count") == pytest.approx(100.0, abs=1e-3)
+        curator.dispose()

@@ -95,7 +95,7 @@ def open_table(source: Any, *, name: str | None = None, engine: str | None = Non
 
     Args:
         source: an Ibis table; a .parquet, .csv or .duckdb file; a pandas, Polars or Arrow frame; or, with `engine`, the
-            name of a table in it.
+            name of a table in it, table or schema.table.
         name: which table of a .duckdb file.
         engine: postgresql://user@host/database, or spark://host:port, spark://local for a session in this process.
     """
@@ -166,15 +166,16 @@ def _connected(kind: str, connect: Any) -> Any:
 
 
 def _named(connection: Any, name: str) -> Any:
-    """A table of a connection; files and views of Spark may be given by path."""
+    """A table of a connection, as table or schema.table; files and views of Spark may be given by path."""
     path = Path(name)
     if connection.name == "pyspark" and path.suffix.lower() in READERS:
         return _read(connection, path)
-    try:
-        return connection.table(name)
-    except Exception:
-        _closed(connection)
-        raise ValueError(f"the table must be one the engine has, got {name!r}.") from None
+    schema, _, rest = name.partition(".")
+    for table, more in ((name, {}), (rest, {"database": schema})):
+        with suppress(Exception):
+            return connection.table(table, **more)
+    _closed(connection)
+    raise ValueError(f"the table must be one the engine has, table or schema.table, got {name!r}.")
 
 
 def _closed(connection: Any) -> None:
