@@ -175,39 +175,6 @@ def test_where_is_part_of_the_question(curator, table):
         assert answer.value("count") == pytest.approx((frame.age >= 50).sum(), abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("where", "left"),
-    [
-        ("n < 1.5", 1),
-        ("n <= 99999999999999999999", 3),
-        ("price > 1.25", 2),
-        ("price = 2", 1),
-        ("day >= 2026-01-02", 2),
-        ("at > 2026-01-01T13:00+02:00", 2),
-        ("at > 2026-01-01T11:00", 2),
-        (ibis._.price > 1.25, 2),
-        (ibis._.day.between("2026-01-02", "2026-01-03"), 2),
-        (ibis._.ward.lower().isin(["a", "b", None]) & ~(ibis._.n == 1), 1),
-        (lambda t: t.ward.fill_null("c") == "c", 1),
-        (lambda t: t.made > 1.0, 2),
-    ],
-)
-def test_where_compares_every_kind_of_column(where, left):
-    days = [datetime.date(2026, 1, day) for day in (1, 2, 3)]
-    rows = pa.table(
-        {
-            "n": [1, 2, 3],
-            "price": [Decimal("1.25"), Decimal("1.50"), Decimal("2.00")],
-            "day": days,
-            "at": pa.array([datetime.datetime(2026, 1, 1, hour) for hour in (11, 12, 13)], pa.timestamp("us", "UTC")),
-            "ward": ["A", "b", None],
-        }
-    )
-    table = ibis.memtable(rows)
-    curator = Curator(table.mutate(made=table.n / 1), None)
-    assert round(curator.release(ask.count(), psi=NEVER, where=where).value("count")) == left
-
-
 def test_every_source_gives_the_same(table, tmp_path):
     frame = table.to_pandas()
     frame.to_parquet(tmp_path / "v.parquet")

@@ -15,6 +15,8 @@ from psidp.release.question import Question, check_unit, question
 
 __all__ = ["Curator"]
 
+UNKEPT = "No ledger keeps count: what this and other releases cost together is yours to add up."
+
 
 class Curator:
     """Private statistics from a table where it lies: the engine clips and counts, exact noise is added to the totals.
@@ -125,7 +127,7 @@ class Curator:
         if self.ledger is None:
             if key:
                 raise ValueError("key (idempotency key) needs a ledger, which keeps the answer.")
-            return self._answered(asked, prepare(asked, self._engine)())
+            return self._answered(asked, prepare(asked, self._engine)()).settled(UNKEPT, False)
         return self._paid(asked, purpose or self._words(asked), key)
 
     def _paid(self, asked: Question, purpose: str, key: str) -> Answer:
@@ -182,11 +184,12 @@ class Curator:
         for a, c in zip(asked.asks, drawn.contributions, strict=True):
             alike.setdefault(c, []).append(a.name)
         for c, names in alike.items() if self.unit is not None else ():
-            said.append(f"{', '.join(names)}: a {self.protects} adds at most {c:g} rows' worth (L2, over all groups).")
+            worth = "one row's worth" if c == 1.0 else f"{c:g} rows' worth"
+            said.append(f"{', '.join(names)}: one {self.protects} adds at most {worth} (L2, over all groups).")
         return Answer(asked.by, rows, asked.guarantee, asked.level, (*said, *notes_on(asked)))
 
     def _words(self, asked: Question) -> str:
         """The question in words."""
         groups = f" by {', '.join(asked.by)}" if asked.by else ""
-        some = ", for some of the rows" if asked.where is not None else ""
+        some = f" where {asked.some}" if asked.some else ""
         return f"{', '.join(a.name for a in asked.asks)}{groups}{some}"

@@ -13,7 +13,7 @@ from psidp.release.bounding import Totals
 from psidp.release.key_column import check_kind, with_keys
 from psidp.release.keys import Key, PrivateKeys, key_filter, public_keys
 from psidp.release.lattice import Lattice
-from psidp.release.where import condition
+from psidp.release.where import condition, in_words
 from psidp.symbols import symbol
 
 __all__ = ["AUTO_SHARE", "Question", "question"]
@@ -32,7 +32,7 @@ class Question:
     Args:
         table: the Ibis table. unit: column that names the units of privacy, or None where each row is one. asks: the
         aggregates, each with its contribution. by: the columns that make groups. keys: the groups, or how to choose
-        them. where: the condition, or None. guarantee: the price of all of it.
+        them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words.
     """
 
     table: Any
@@ -43,6 +43,7 @@ class Question:
     where: Any
     guarantee: Guarantee
     level: float
+    some: str = ""
 
     @property
     def adjacency(self) -> Adjacency:
@@ -156,8 +157,10 @@ def question(
     chosen = tuple(_settled(a, contribution, unit, most) for a in asks)
     kappa = groups.kappa if isinstance(groups, PrivateKeys) else 0.0
     guarantee = Guarantee(psi, kappa, adjacency, protects)
-    rule = None if where is None or (isinstance(where, list | tuple) and not where) else condition(table, where)
-    return Question(table, unit, chosen, columns, groups, rule, guarantee, level)
+    if where is None or (isinstance(where, list | tuple) and not where):
+        return Question(table, unit, chosen, columns, groups, None, guarantee, level)
+    rule = condition(table, where)
+    return Question(table, unit, chosen, columns, groups, rule, guarantee, level, in_words(table, where))
 
 
 def check_unit(unit: str | None, schema: Any) -> None:
@@ -176,7 +179,7 @@ def check_unit(unit: str | None, schema: Any) -> None:
 
 def _check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
     if not asks or not all(isinstance(a, Aggregate) for a in asks):
-        raise TypeError("ask for at least one aggregate, such as psidp.ask.count().")
+        raise TypeError("ask for at least one aggregate, such as psidp.ask.count(), or --count on the command line.")
     names = [a.name for a in asks]
     if len(set(names)) < len(names):
         raise ValueError(f"ask for different things: {', '.join(names)} has one twice.")
@@ -209,7 +212,8 @@ def _groups(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...] | Priv
     if keys is None:
         raise ValueError(
             f"keys must be given for by={', '.join(by)}: a list of groups that does not depend on the data, or "
-            "psidp.PrivateKeys(kappa=..., at_most=...) to choose them privately."
+            "psidp.PrivateKeys(kappa=..., at_most=...) to choose them privately. On the command line: --keys A,B,C or "
+            "--keys groups.csv, or --private-keys kappa:at_most."
         )
     return keys if isinstance(keys, PrivateKeys) else public_keys(keys, by, schema)
 

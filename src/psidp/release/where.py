@@ -10,7 +10,7 @@ from typing import Any
 
 from psidp.release.cell import ibis_library, number, real
 
-__all__ = ["condition"]
+__all__ = ["condition", "in_words"]
 
 COMPARISON = re.compile(r"^\s*(.+?)\s*(>=|<=|!=|==|=|>|<)\s*(.+?)\s*$", re.DOTALL)
 OPERATORS = {
@@ -40,6 +40,9 @@ TRUTH = ("And", "Or", "Xor", "Not", "IsNull", "NotNull", "IsNan", "IsInf")
 SURE = {"Field", "Literal", "Alias", *LIKE, *TEXT, *TRUTH}
 """Ibis operations that give a value for every row, on every engine; in LIKE, if the values are alike."""
 
+LONGEST = 200
+"""Letters of a condition in words."""
+
 NO_NUMBERS = ("boolean", "string", "date", "timestamp")
 
 
@@ -65,6 +68,17 @@ def condition(table: Any, where: Any) -> Any:
     _refuse_beyond_a_row(table, bound)
     _refuse_what_may_fail(bound)
     return bound
+
+
+def in_words(table: Any, where: Any) -> str:
+    """The condition as it was written, or the SQL of an expression; its beginning where it is long."""
+    if isinstance(where, list | tuple):
+        return " and ".join(in_words(table, part) for part in where)
+    if isinstance(where, str):
+        return where.strip()
+    sql = str(table.get_backend().compile(table.select(said=condition(table, where)))).removeprefix("SELECT ")
+    said = re.sub(r"\s+", " ", re.sub(r"[\"`]t[0-9]+[\"`]\.", "", sql.rpartition(" FROM ")[0].rpartition(" AS ")[0]))
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
 
 
 def _parsed(table: Any, text: str) -> Any:

@@ -1,0 +1,71 @@
+"""Questions and answers in words: conditions on every kind of column, summaries that say what was asked and done."""
+
+import datetime
+from decimal import Decimal
+
+import ibis
+import pyarrow as pa
+import pytest
+
+from psidp import Curator, ask
+
+NEVER = 1e6
+
+
+@pytest.fixture
+def curator():
+    rows = {"patient": [1, 1, 2, 3], "age": [50, 51, 52, 20], "cost": [1.0, 2.0, 3.0, 4.0]}
+    return Curator(pa.table(rows), "patient")
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        ("n < 1.5", 1),
+        ("n <= 99999999999999999999", 3),
+        ("price > 1.25", 2),
+        ("price = 2", 1),
+        ("day >= 2026-01-02", 2),
+        ("at > 2026-01-01T13:00+02:00", 2),
+        ("at > 2026-01-01T11:00", 2),
+        (ibis._.price > 1.25, 2),
+        (ibis._.day.between("2026-01-02", "2026-01-03"), 2),
+        (ibis._.ward.lower().isin(["a", "b", None]) & ~(ibis._.n == 1), 1),
+        (lambda t: t.ward.fill_null("c") == "c", 1),
+        (lambda t: t.made > 1.0, 2),
+    ],
+)
+def test_where_compares_every_kind_of_column(where, left):
+    days = [datetime.date(2026, 1, day) for day in (1, 2, 3)]
+    rows = pa.table(
+        {
+            "n": [1, 2, 3],
+            "price": [Decimal("1.25"), Decimal("1.50"), Decimal("2.00")],
+            "day": days,
+            "at": pa.array([datetime.datetime(2026, 1, 1, hour) for hour in (11, 12, 13)], pa.timestamp("us", "UTC")),
+            "ward": ["A", "b", None],
+        }
+    )
+    table = ibis.memtable(rows)
+    curator = Curator(table.mutate(made=table.n / 1), None)
+    assert round(curator.release(ask.count(), psi=NEVER, where=where).value("count")) == left
+
+
+def test_summaries_say_which_rows_and_what_one_row_means(curator):
+    rows = ["age >= 50", lambda t: t.age.isin([50, 51]) & (t.cost > 1)]
+    text = curator.release(ask.count(), ask.histogram("cost", [1e6, 1e6 + 1, 2e6]), psi=0.25, where=rows).summary()
+    assert """Asked: count, histogram of cost where age >= 50 and "age" IN (50, 51) AND ("cost" > 1).""" in text
+    assert "at most one row's worth" in text
+    assert "four rows of one patient in one group count as one row" in text
+    assert "No ledger keeps count" in text
+    assert "four rows" not in curator.release(ask.count(), psi=0.25, contribution=4).summary()
+
+
+def test_bins_have_names_of_their_own(curator):
+    edges = [0.1, 1000000, 1000001, 1000002.5]
+    names = [row["statistic"] for row in curator.release(ask.histogram("cost", edges), psi=0.25)]
+    assert [name.partition(": ")[2] for name in names] == [
+        "[0.1, 1000000)",
+        "[1000000, 1000001)",
+        "[1000001, 1000002.5]",
+    ]
