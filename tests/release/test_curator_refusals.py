@@ -5,6 +5,7 @@ import datetime
 
 import ibis
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from psidp import Curator, MissingExtraError, PrivateKeys, ask
@@ -54,6 +55,11 @@ REFUSED = {
     "psi negative": (lambda: [ask.count()], {"psi": -1.0}, r"must be in \[0, inf\), got psi=-1"),
     "psi nan": (lambda: [ask.count()], {"psi": float("nan")}, "got psi=nan"),
     "level": (lambda: [ask.count()], {"level": 1.0}, "level"),
+    "weight in words": (lambda: [ask.count(weight="most")], {}, "weight"),
+    "bounds beyond a float": (lambda: [ask.sum("cost", 0, 10**400)], {}, "must lie in"),
+    "bounds in words": (lambda: [ask.sum("cost", "0", "5")], {}, "lower='0', upper='5'"),
+    "edges in words": (lambda: [ask.histogram("cost", "0,1")], {}, "finite numbers in increasing order, got 3"),
+    "edges too close": (lambda: [ask.histogram("cost", [2**60, 2**60 + 1])], {}, "in increasing order"),
     "weight": (lambda: [ask.count(weight=float("nan"))], {}, "weight"),
     "contribution below a row": (lambda: [ask.count()], {"contribution": 0.5}, r"must be in \[1, 2\^20\]"),
     "contribution in words": (lambda: [ask.count()], {"contribution": "lots"}, r"or \"auto\""),
@@ -115,6 +121,22 @@ def test_a_table_from_elsewhere_cannot_enter_by_the_condition(curator):
     other = ibis.memtable({"x": [1, 2]})
     with pytest.raises((ValueError, TypeError), match="row"):
         curator.release(ask.count(), psi=1.0, where=lambda t: t.floor.isin(other.x))
+
+
+def test_keys_do_not_come_from_the_table(curator, tmp_path, monkeypatch):
+    """Never is a key released merely because it is in the data."""
+    for keys in (curator.table, curator.table.select("ward").distinct(), curator.table.ward):
+        with pytest.raises(ValueError, match="not come from the table itself"):
+            curator.release(ask.count(), by="ward", keys=keys, psi=1.0)
+    monkeypatch.chdir(tmp_path)
+    pyarrow.parquet.write_table(ROWS, "visits.parquet")
+    with pytest.raises(ValueError, match="not come from the table itself"):
+        Curator("visits.parquet", "who").release(ask.count(), by="ward", keys="visits.parquet", psi=1.0)
+
+
+def test_a_ledger_is_not_its_path():
+    with pytest.raises(TypeError, match=r"psidp\.Ledger\('ledger\.db'\)"):
+        Curator(ROWS, "who", ledger="ledger.db", budget="survey")
 
 
 def test_units_must_be_a_column_that_tells_people_apart(tmp_path):

@@ -1,13 +1,16 @@
 """Questions and answers in words: conditions on every kind of column, summaries that say what was asked and done."""
 
 import datetime
+import json
 from decimal import Decimal
 
 import ibis
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from psidp import Curator, ask
+from psidp import Curator, PrivateKeys, ask
 
 NEVER = 1e6
 
@@ -69,3 +72,24 @@ def test_bins_have_names_of_their_own(curator):
         "[1000000, 1000001)",
         "[1000001, 1000002.5]",
     ]
+
+
+def test_numbers_and_keys_may_be_numpys_arrows_and_ibis(curator):
+    asks = [ask.sum("cost", np.float32(0), np.int64(5), weight=np.int64(2)), ask.quantiles("age", np.arange(9), at=0.5)]
+    json.dumps([a.to_dict() for a in asks])
+    assert curator.release(*asks, psi=NEVER, contribution=np.int64(4)).value("sum of cost") == pytest.approx(
+        10.0, abs=0.1
+    )
+    for keys in (np.array([50, 20]), pa.array([50, 20]), ibis.memtable({"age": [50, 20]}).age, pd.Index([50, 20])):
+        answer = curator.release(ask.count(), by="age", keys=keys, psi=NEVER, contribution=4)
+        assert sorted((row["age"], round(row["value"])) for row in answer) == [(20, 1), (50, 1)]
+    assert curator.release(ask.count(), by=None, psi=1.0).by == ()
+
+
+def test_an_answer_without_keys_says_why(curator):
+    answer = curator.release(ask.count(), by="age", keys=PrivateKeys(kappa=1e-9, at_most=3), psi=0.1)
+    assert list(answer) == []
+    assert "noisy number of patients exceeds" in answer.summary()
+    assert "No key came through." in answer.summary()
+    with pytest.raises(KeyError, match="each with a key of age"):
+        curator.release(ask.count(), by="age", keys=[50], psi=0.1).value("count")

@@ -52,7 +52,8 @@ class Answer:
             if have == key and estimate.statistic == statistic:
                 return estimate.value
         known = ", ".join(dict.fromkeys(repr(e.statistic) for _, e in self.rows))
-        raise KeyError(f"no {statistic!r} for key {key}; there are {known}.")
+        named = f", each with a key of {', '.join(self.by)}" if self.by else ""
+        raise KeyError(f"no {statistic!r} for key {key}; there are {known or 'none'}{named}.")
 
     def frame(self, kind: str = "pandas") -> Any:
         """The numbers as a frame: "pandas", "polars" or "arrow"."""

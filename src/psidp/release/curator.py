@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Context
+from pathlib import Path
 from typing import Any
 
 from psidp.maths.sensitivity import Adjacency, check_adjacency
@@ -10,7 +11,7 @@ from psidp.release.ask import Aggregate, Contribution
 from psidp.release.drawing import Drawn, prepare
 from psidp.release.engine import Engine, open_table
 from psidp.release.estimate import estimates
-from psidp.release.plan import Plan, notes_on, planned
+from psidp.release.plan import Plan, notes_on, planned, private_keys
 from psidp.release.question import Question, check_unit, question
 
 __all__ = ["Curator"]
@@ -60,6 +61,8 @@ class Curator:
     ) -> None:
         if (ledger is None) != (budget is None):
             raise ValueError("ledger and budget must be given together, or neither.")
+        if isinstance(ledger, str | Path):
+            raise TypeError(f"ledger must be a psidp.Ledger, such as psidp.Ledger({str(ledger)!r}).")
         terms = None if ledger is None else ledger.budget(budget)
         self.table = open_table(table, name=name, engine=engine)
         check_unit(unit, self.table.schema())
@@ -186,6 +189,10 @@ class Curator:
         for c, names in alike.items() if self.unit is not None else ():
             worth = "one row's worth" if c == 1.0 else f"{c:g} rows' worth"
             said.append(f"{', '.join(names)}: one {self.protects} adds at most {worth} (L2, over all groups).")
+        said += [private_keys(asked)] if asked.private else []
+        said += (
+            [] if drawn.keys else ["No key came through. More psi, a larger kappa or coarser groups let more through."]
+        )
         return Answer(asked.by, rows, asked.guarantee, asked.level, (*said, *notes_on(asked)))
 
     def _words(self, asked: Question) -> str:

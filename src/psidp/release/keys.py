@@ -134,6 +134,8 @@ def _as_tuples(keys: Any, by: Sequence[str], schema: Any) -> Iterable[Key]:
         return product(*(list(keys[name]) for name in by))
     if isinstance(keys, str | Path):
         keys = _in_file(Path(keys), by, schema)
+    if hasattr(keys, "to_pyarrow") and not hasattr(keys, "columns"):
+        keys = keys.to_pyarrow()  # a column by itself
     if hasattr(keys, "to_pyarrow") or hasattr(keys, "columns") or hasattr(keys, "column_names"):
         return _from_frame(keys, by)
     if not isinstance(keys, Iterable):
@@ -210,11 +212,11 @@ def _checked(given: Any, name: str, kind: Any) -> Any:
 
 
 def plain_key(value: Any) -> Any:
-    """A value as Python has it: NumPy's unpacked, NaN and NaT as None, instants in UTC without saying so."""
+    """A value as Python has it: out of NumPy or Arrow, NaN and NaT as None, instants in UTC without saying so."""
     if hasattr(value, "to_pydatetime"):
         value = None if value != value else value.to_pydatetime()
-    elif hasattr(value, "item"):
-        value = value.item()
+    elif hasattr(value, "item") or hasattr(value, "as_py"):
+        value = value.item() if hasattr(value, "item") else value.as_py()
     if isinstance(value, float) and value != value:
         return None
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:

@@ -130,6 +130,19 @@ def notes_on(asked: Question) -> tuple[str, ...]:
     return tuple(said)
 
 
+def private_keys(asked: Question) -> str:
+    """How keys are chosen, in words; nothing where they are public."""
+    private, unit = asked.private, asked.guarantee.unit
+    if private is None:
+        return ""
+    sigma = Guarantee(asked.share(private.weight)).sigma(clipped_vector(private.contribution, asked.adjacency))
+    threshold = private.threshold(sigma, sigma * 2.0**-24)
+    return (
+        f"Keys are those whose noisy number of {unit}s exceeds {threshold:.4g} (sigma {sigma:.4g}); one {unit} in more "
+        f"than {private.at_most} counts nowhere."
+    )
+
+
 def _expected(asked: Question, a: Aggregate) -> Expected:
     contribution = 1.0 if a.contribution == "auto" else float(a.contribution or 1.0)
     sigma = asked.sigma(a, contribution)
@@ -147,14 +160,8 @@ def _expected(asked: Question, a: Aggregate) -> Expected:
 def _queries(asked: Question, engine: Engine) -> tuple[tuple[str, ...], str]:
     """The SQL, and how the groups come about."""
     if isinstance(asked.keys, PrivateKeys):
-        private, unit = asked.keys, asked.guarantee.unit
-        sigma = Guarantee(asked.share(private.weight)).sigma(clipped_vector(private.contribution, asked.adjacency))
-        threshold = private.threshold(sigma, sigma * 2.0**-24)
-        text = (
-            f"Keys are those whose noisy number of {unit}s exceeds {threshold:.4g} (sigma {sigma:.4g}); one {unit} in "
-            f"more than {private.at_most} counts nowhere. The totals' SQL will name the chosen keys."
-        )
-        return (engine.sql(private.expression(asked.rows, asked.unit, asked.by)),), text
+        query = asked.keys.expression(asked.rows, asked.unit, asked.by)
+        return (engine.sql(query),), f"{private_keys(asked)} The totals' SQL will name the chosen keys."
     queries = asked.totals(asked.largest(), asked.keys, engine.narrow)
     keys = f"{len(asked.keys):,} public keys; those absent from the data appear with noise alone." if asked.by else ""
     return tuple(engine.sql(query.expression()) for query in queries), keys or "One group: the whole table."

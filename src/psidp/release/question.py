@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
+from pathlib import Path
 from typing import Any
 
 from psidp.guarantee import Guarantee
@@ -139,7 +140,7 @@ def question(
 ) -> Question:
     """The question, or a refusal that looked at schema and parameters alone."""
     schema = table.schema()
-    columns = (by,) if isinstance(by, str) else tuple(by)
+    columns = (by,) if isinstance(by, str) else tuple(by or ())
     _check_asks(asks, schema)
     for name in columns:
         _need_column(name, schema, "by")
@@ -152,6 +153,7 @@ def question(
     if not 0.0 < level < 1.0:
         raise ValueError(f"level (chance that an interval covers) must be in (0, 1), got level={level}.")
     check_contribution(contribution)
+    _refuse_own_rows(keys, table)
     groups = _groups(keys, columns, schema)
     most = inf if isinstance(groups, PrivateKeys) else sqrt(len(groups))
     chosen = tuple(_settled(a, contribution, unit, most) for a in asks)
@@ -216,6 +218,20 @@ def _groups(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...] | Priv
             "--keys groups.csv, or --private-keys kappa:at_most."
         )
     return keys if isinstance(keys, PrivateKeys) else public_keys(keys, by, schema)
+
+
+def _refuse_own_rows(keys: Any, table: Any) -> None:
+    """Refuse keys that are read from the very table: each would be released merely because it is in the data."""
+    import ibis.expr.operations as ops
+
+    op = keys.op() if hasattr(keys, "op") else None
+    shared = op is not None and set(op.find(ops.PhysicalTable)) & set(table.op().find(ops.PhysicalTable))
+    same = isinstance(keys, str | Path) and isinstance(table.op(), ops.PhysicalTable) and table.op().name == str(keys)
+    if shared or same:
+        raise ValueError(
+            "keys must not come from the table itself: a group would be shown merely because somebody is in it. Give "
+            "those that are known without it, or psidp.PrivateKeys(kappa=..., at_most=...) to choose them privately."
+        )
 
 
 def _need_column(name: Any, schema: Any, role: str) -> None:
