@@ -54,6 +54,43 @@ def test_where_compares_every_kind_of_column(where, left):
     assert round(curator.release(ask.count(), psi=NEVER, where=where).value("count")) == left
 
 
+@pytest.mark.parametrize(
+    "term",
+    [
+        {"where": "ns < 9999-12-31"},
+        {"where": ibis._.ns < datetime.datetime(9999, 12, 31)},
+        {"where": ibis._.ns < "9999-12-31"},
+        {"where": "fine < 5000"},
+        {"where": ibis._.fine < 5000},
+        {"where": ibis._.fine < 5000.5},
+        {"where": "wide > 1.5"},
+        {"where": ibis._.wide > 1.5},
+        {"where": "natural > -1"},
+        {"where": ibis._.natural.isin([-1, 1])},
+        {"by": "fine", "keys": [Decimal(5000)]},
+        {"by": "wide", "keys": [Decimal("NaN")]},
+    ],
+    ids=str,
+)
+def test_whether_a_unit_is_there_decides_no_failure(term):
+    """Constants that no cast can read, and columns that would be cast too far, behind a condition that finds unit 7 or
+    nobody: answered or refused, but the same for both."""
+    connection = ibis.duckdb.connect()
+    connection.raw_sql(
+        "create table visits as select 7 as who, timestamp_ns '2026-01-01 00:00:00' as ns, 1.5::decimal(38, 37) fine, "
+        "170141183460469231731687303715884105727::hugeint as wide, 1::ubigint as natural"
+    )
+    curator = Curator(connection.table("visits"), "who")
+    outcomes = []
+    for who in ("who = 7", "who = 8"):
+        try:
+            curator.release(ask.count(), psi=1.0, **term | {"where": [who, term["where"]] if "where" in term else who})
+            outcomes.append("answered")
+        except (ValueError, TypeError) as refusal:
+            outcomes.append(str(refusal))
+    assert outcomes[0] == outcomes[1]
+
+
 def test_summaries_say_which_rows_and_what_one_row_means(curator):
     rows = ["age >= 50", lambda t: t.age.isin([50, 51]) & (t.cost > 1)]
     text = curator.release(ask.count(), ask.histogram("cost", [1e6, 1e6 + 1, 2e6]), psi=0.25, where=rows).summary()

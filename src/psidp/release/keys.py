@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from itertools import product
-from math import isqrt
+from math import inf, isqrt
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +208,16 @@ def _checked(given: Any, name: str, kind: Any) -> Any:
         raise TypeError(f"keys of {name!r} must be {words}, got {type(value).__name__}.")
     if kind.is_integer() and not kind.bounds.lower <= value <= kind.bounds.upper:
         raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
-    return Decimal(str(value)) if kind.is_decimal() else value
+    return _decimal(value, name, kind) if kind.is_decimal() else value
+
+
+def _decimal(value: Any, name: str, kind: Any) -> Decimal:
+    """A decimal that its column can hold: SQL's cast of another would fail, but only once a row comes so far."""
+    number = Decimal(str(value))
+    whole_digits = inf if kind.precision is None else kind.precision - (kind.scale or 0)
+    if not (number.is_finite() and number.adjusted() < whole_digits):
+        raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
+    return number
 
 
 def plain_key(value: Any) -> Any:

@@ -5,10 +5,11 @@ And it cannot fail on any row: whether 1/(patient_id - 7) > 0 fails says, at no 
 
 import datetime
 import re
+from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from psidp.release.cell import ibis_library, number, real
+from psidp.release.cell import boundless, ibis_library, number, real
 
 __all__ = ["condition", "in_words"]
 
@@ -39,6 +40,9 @@ TEXT = (
 TRUTH = ("And", "Or", "Xor", "Not", "IsNull", "NotNull", "IsNan", "IsInf")
 SURE = {"Field", "Literal", "Alias", *LIKE, *TEXT, *TRUTH}
 """Ibis operations that give a value for every row, on every engine; in LIKE, if the values are alike."""
+
+DIGITS, MICRO = 38, 6
+"""Digits of the widest decimal that every engine has, and of a second in which engines and Python agree."""
 
 LONGEST = 200
 """Letters of a condition in words."""
@@ -110,10 +114,11 @@ def _sides(column: Any, word: str) -> tuple[Any, Any]:
     if kind.is_date():
         return column, ibis.literal(datetime.date.fromisoformat(word).isoformat()).cast(kind)
     if kind.is_timestamp():
-        return column, ibis.literal(_moment(word, kind.timezone is not None).isoformat(" ")).cast(kind)
+        coarse = kind.copy(scale=MICRO) if (kind.scale or 0) > MICRO else kind  # nanoseconds end in 2262
+        return column.cast(coarse), ibis.literal(_moment(word, kind.timezone is not None).isoformat(" ")).cast(coarse)
     if not kind.is_numeric():
         raise ValueError
-    if not kind.is_floating() and re.fullmatch(r"[+-]?[0-9]{1,18}", word):
+    if re.fullmatch(r"[+-]?[0-9]{1,18}", word) and _fits(int(word), kind):
         return column, ibis.literal(int(word))
     return number(column), real(float(word))
 
@@ -160,17 +165,34 @@ def _refuse_what_may_fail(bound: Any) -> None:
 
 
 def _comparable(node: Any, ops: Any) -> bool:
-    """Whether all values are of one family. Numbers may be compared with any number that is written out, unless it is a
-    decimal, which would have a whole column cast; and dates with text that Ibis has read as one."""
+    """Whether all values are of one family, and those that are written out can be cast to the types of the others: some
+    engines cast a constant late, on the first row that comes so far."""
     values = [value for part in node.__args__ for value in (part if isinstance(part, tuple) else (part,))]
-    written = [value for value in values if isinstance(value, ops.Literal)]
-    families = {_family(value.dtype) for value in values if value not in written}
-    read = type(node).__name__ in ORDER and bool(families) and families <= {"date", "timestamp"}
+    written = [value for value in values if isinstance(value, ops.Literal) and value.value is not None]
+    kinds = [value.dtype for value in values if not isinstance(value, ops.Literal)]
+    families = {_family(kind) for kind in kinds}
+    dates = type(node).__name__ in ORDER and bool(families) and families <= {"date", "timestamp"}
     for value in written:
-        plain = value.dtype.is_integer() or (value.dtype.is_floating() and isfinite(value.value))
-        fits = (plain and families.isdisjoint(NO_NUMBERS)) or (read and value.dtype.is_string())
-        families |= set() if fits or value.value is None else {_family(value.dtype)}
-    return len(families) <= 1
+        number = value.dtype.is_integer() or value.dtype.is_floating()
+        read = dates and value.dtype.is_string()  # Ibis has read the text as a date
+        if not (read or (number and families.isdisjoint(NO_NUMBERS))):
+            families.add(_family(value.dtype))
+    return len(families) <= 1 and all(_fits(value.value, kind) for value in written for kind in kinds)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a constant and values of this type have a type in common that holds both."""
+    if kind.is_decimal() and not boundless(kind):
+        number = Decimal(str(value))
+        scale = max(kind.scale, -int(number.as_tuple().exponent)) if number.is_finite() else DIGITS
+        return bool(number.adjusted() < kind.precision - kind.scale <= DIGITS - scale)
+    if kind.is_decimal():
+        return isfinite(value)
+    if kind.is_integer() and isinstance(value, int):
+        return value >= 0 or bool(kind.is_signed_integer())
+    if kind.is_timestamp() and (kind.scale or 0) > MICRO:
+        return datetime.datetime(1678, 1, 1) < _moment(str(value)[:19], False) < datetime.datetime(2262, 1, 1)
+    return True
 
 
 def _family(kind: Any) -> str:
