@@ -68,6 +68,7 @@ def test_where_compares_every_kind_of_column(where, left):
         {"where": "natural > -1"},
         {"where": ibis._.natural.isin([-1, 1])},
         {"by": "fine", "keys": [Decimal(5000)]},
+        {"by": "fine", "keys": [Decimal("9." + 38 * "9")]},
         {"by": "wide", "keys": [Decimal("NaN")]},
     ],
     ids=str,

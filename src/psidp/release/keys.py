@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from itertools import product
-from math import inf, isqrt
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -214,8 +215,10 @@ def _checked(given: Any, name: str, kind: Any) -> Any:
 def _decimal(value: Any, name: str, kind: Any) -> Decimal:
     """A decimal that its column can hold: SQL's cast of another would fail, but only once a row comes so far."""
     number = Decimal(str(value))
-    whole_digits = inf if kind.precision is None else kind.precision - (kind.scale or 0)
-    if not (number.is_finite() and number.adjusted() < whole_digits):
+    steps = Fraction(number) * 10 ** (kind.scale or 0) if number.is_finite() else None
+    if steps is None or (
+        kind.precision is not None and not (steps.denominator == 1 and abs(steps) < 10**kind.precision)
+    ):
         raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
     return number
 
