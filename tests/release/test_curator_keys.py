@@ -72,6 +72,16 @@ def test_a_date_that_python_cannot_hold_is_no_error(unit, column, value):
     assert counts(table, unit, column, PrivateKeys(1e-3, 3)) == {value: 100}
 
 
+@pytest.mark.parametrize("unit", ["who", None])
+def test_a_whole_number_of_39_digits_is_no_error(unit):
+    table = on_duckdb(
+        "create table visits as select i who, 5::hugeint as wide from range(50) t(i)",
+        "insert into visits values (50, 170141183460469231731687303715884105727), (51, null)",
+    ).table("visits")
+    assert counts(table, unit, "wide", [Decimal(5), None]) == {Decimal(5): 50, None: 1}
+    assert counts(table, unit, "wide", PrivateKeys(1e-3, 3)) == {Decimal(5): 50}
+
+
 @pytest.mark.parametrize("kind", ["uuid", "time", "interval", "json", "blob", "integer[]"])
 @pytest.mark.parametrize("keys", [["x"], PrivateKeys(1e-3, 3)], ids=["public", "private"])
 def test_what_python_or_json_cannot_hold_makes_no_groups(kind, keys):

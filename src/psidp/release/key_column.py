@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from psidp.release.cell import boundless, ibis_library, usable
+from psidp.release.cell import boundless, ibis_library, real, usable
 
 __all__ = ["check_kind", "merging", "with_keys"]
 
@@ -46,9 +46,23 @@ def with_keys(rows: Any, by: Sequence[str]) -> Any:
     """The rows whose keys Python can hold, keys in the form in which Python tells them apart. Row by row."""
     many = rows.get_backend().name == "postgres"
     plain = {name: kind for name in by if (kind := _plain(rows[name].type(), many)) != rows[name].type()}
-    rows = rows.mutate(**{name: rows[name].cast(kind) for name, kind in plain.items()}) if plain else rows
+    wide = [rows[name].isnull() | _narrow(rows[name]) for name in plain if _wide(rows[name].type())]
+    rows = rows.filter(wide) if wide else rows
+    rows = rows.mutate(**{name: _cast(rows[name], kind) for name, kind in plain.items()}) if plain else rows
     held = [rule for name in by if (rule := _held(rows[name])) is not None]
     return rows.filter(held) if held else rows
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """The column in this type; a decimal only where it fits."""
+    if not kind.is_decimal():
+        return column.cast(kind)
+    return ibis_library().cases((_narrow(column), column.cast(kind)))
+
+
+def _narrow(column: Any) -> Any:
+    """Whether a whole number of 128 bits has 38 digits: DuckDB's, which Ibis takes for a decimal, may have 39."""
+    return column.cast("float64").between(real(-9.9e37), real(9.9e37))
 
 
 def merging(rows: Any, texts: Sequence[str]) -> Any:
@@ -71,7 +85,14 @@ def _plain(kind: Any, many: bool) -> Any:
     """
     if kind.is_string():
         return kind.copy(length=None, nullable=not kind.nullable) if many else kind
+    if _wide(kind):
+        return kind.copy(nullable=not kind.nullable)
     return kind.copy(scale=FINEST) if kind.is_timestamp() and (kind.scale or 0) > FINEST else kind
+
+
+def _wide(kind: Any) -> bool:
+    """Whether Ibis may take a whole number of 128 bits for it."""
+    return bool(kind.is_decimal()) and kind.precision == 38 and kind.scale == 0
 
 
 def _held(column: Any) -> Any:
