@@ -130,6 +130,23 @@ def test_keys_of_every_type_and_private_ones_are_found_on_every_engine(request, 
     assert "GROUP BY" in curator.plan(ask.count(), by="word", keys=["a"], psi=1.0).sql[0]
 
 
+@pytest.mark.parametrize("worst", ["1e400", "-1e400", "1e-400", "NaN", "Infinity"])
+def test_a_number_beyond_doubles_is_clipped_and_no_error(postgres, worst):
+    with postgres.con.cursor() as cursor:
+        cursor.execute("drop table if exists numbers")
+        cursor.execute("create table numbers as select n as who, 5::numeric as x from generate_series(1, 50) n")
+        cursor.execute("insert into numbers values (51, %s)", (Decimal(worst),))
+    postgres.con.commit()
+    table = postgres.table("numbers")
+    asks = [ask.sum("x", -10, 10), ask.mean("x", 0, 10), ask.histogram("x", [0, 4, 6, 10])]
+    answer = [row["value"] for row in Curator(table, "who").release(*asks, psi=1e6)]
+    clipped = {"1e400": 10, "-1e400": -10, "1e-400": 0, "NaN": None, "Infinity": 10}[worst]
+    rows = [5] * 50 + ([] if clipped is None else [clipped])
+    assert answer[0] == pytest.approx(sum(rows), abs=1e-2)
+    assert answer[1] == pytest.approx(sum(max(0, x) for x in rows) / len(rows), abs=1e-2)
+    assert [round(x) for x in answer[2:]] == [sum(x < 4 for x in rows), 50, sum(x > 6 for x in rows)]
+
+
 def test_an_engine_that_dies_costs_nothing_and_names_nothing(server, tmp_path):
     """The backend process behind the connection is ended by its id: a refusal, an untouched ledger."""
     url = server.place("doomed")
@@ -161,5 +178,21 @@ def test_a_table_is_found_by_the_engines_address(server, spark):
         curator = Curator("visits", "who", engine=engine)
         assert curator.release(ask.count(), psi=1e9).value("count") == pytest.approx(100.0, abs=1e-3)
         curator.dispose()
-        with pytest.raises(ValueError, match="one the engine has, got 'nothing'"):
-            Curator("nothing", "who", engine=engine)
+        for name in ("nothing", "no.thing"):
+            with pytest.raises(ValueError, match=f"one the engine has, table or schema.table, got '{name}'"):
+                Curator(name, "who", engine=engine)
+
+
+def test_a_table_is_found_in_its_schema(server, tmp_path):
+    server.execute("create schema clinic")
+    server.execute('create table clinic."the visits" as select n as who from generate_series(1, 100) n')
+    with ibis.duckdb.connect(str(tmp_path / "v.duckdb")).con as database:
+        database.execute(
+            'create schema clinic; create table clinic."the visits" as select range as who from range(100)'
+        )
+    for curator in (
+        Curator("clinic.the visits", "who", engine=server.place("elsewhere")),
+        Curator(tmp_path / "v.duckdb", "who", name="clinic.the visits"),
+    ):
+        assert curator.release(ask.count(), psi=1e9).value("count") == pytest.approx(100.0, abs=1e-3)
+        curator.dispose()

@@ -2,7 +2,10 @@
 
 import json
 
+import ibis
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import psidp
@@ -49,6 +52,34 @@ def test_the_same_question_under_the_same_key_costs_once(curator, kept):
     assert states(kept).count("spent") == 1
 
 
+def test_another_table_or_another_key_is_another_question(kept):
+    """Not the stored answer of what was not asked: None is no 'None', and the wards of 2025 are not those of 2026."""
+    curator = Curator(ROWS, unit="patient", ledger=kept, budget="survey")
+    curator.release(ask.count(), by="ward", keys=[None], psi=0.1, key="k")
+    with pytest.raises(KeyConflictError):
+        curator.release(ask.count(), by="ward", keys=["None"], psi=0.1, key="k")
+    curator.release(ask.count(), psi=0.1, key="all")
+    for other in (ibis.memtable(ROWS.drop_columns("cost")), ibis.memtable(ROWS).filter(ibis._.ward == "A")):
+        with pytest.raises(KeyConflictError):
+            Curator(other, unit="patient", ledger=kept, budget="survey").release(ask.count(), psi=0.1, key="all")
+    assert states(kept).count("spent") == 2
+
+
+@pytest.mark.parametrize("source", ["v.parquet", "v.csv", "frame", "memtable"])
+def test_the_same_table_opened_again_is_the_same_question(kept, tmp_path, monkeypatch, source):
+    monkeypatch.chdir(tmp_path)
+    pyarrow.parquet.write_table(ROWS, "v.parquet")
+    pyarrow.csv.write_csv(ROWS, "v.csv")
+    made = {"frame": lambda: ROWS, "memtable": lambda: ibis.memtable(ROWS)}.get(source, lambda: source)
+    answers = []
+    for _ in range(2):
+        curator = Curator(made(), unit="patient", ledger=kept, budget="survey")
+        answers.append(curator.release(ask.count(), psi=0.2, where="cost > 5", key="k"))
+    assert [answer.stored for answer in answers] == [False, True]
+    with pytest.raises(KeyConflictError):
+        curator.release(ask.count(), psi=0.2, where="cost > 6", key="k")
+
+
 def test_a_stored_answer_does_not_trouble_the_engine(curator, monkeypatch):
     curator.release(ask.count(), psi=0.5, key="k")
     monkeypatch.setattr(curator, "_engine", None)
@@ -81,7 +112,7 @@ def test_an_engine_that_fails_after_noise_was_drawn_has_cost(curator, kept, monk
 
     def fail_later(expression):
         calls.append(1)
-        if len(calls) > 1:
+        if len(calls) > 2:  # whether texts merge, the counts by key; then the totals of what was chosen
             raise RuntimeError("gone")
         return real(expression)
 

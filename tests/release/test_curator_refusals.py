@@ -5,6 +5,7 @@ import datetime
 
 import ibis
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from psidp import Curator, MissingExtraError, PrivateKeys, ask
@@ -48,16 +49,21 @@ REFUSED = {
     "text summed": (lambda: [ask.sum("ward", 0, 1)], {}, "must hold numbers"),
     "edges fall": (lambda: [ask.histogram("cost", [3, 2])], {}, "increasing order"),
     "quantile outside": (lambda: [ask.quantiles("cost", [0, 1], at=[1.5])], {}, r"numbers in \(0, 1\)"),
-    "nothing asked": (list, {}, "at least one aggregate"),
+    "nothing asked": (list, {}, "at least one aggregate.* --count"),
     "asked twice": (lambda: [ask.count(), ask.count()], {}, "one twice"),
     "psi zero": (lambda: [ask.count()], {"psi": 0.0}, "must be above 0"),
     "psi negative": (lambda: [ask.count()], {"psi": -1.0}, r"must be in \[0, inf\), got psi=-1"),
     "psi nan": (lambda: [ask.count()], {"psi": float("nan")}, "got psi=nan"),
     "level": (lambda: [ask.count()], {"level": 1.0}, "level"),
+    "weight in words": (lambda: [ask.count(weight="most")], {}, "weight"),
+    "bounds beyond a float": (lambda: [ask.sum("cost", 0, 10**400)], {}, "must lie in"),
+    "bounds in words": (lambda: [ask.sum("cost", "0", "5")], {}, "lower='0', upper='5'"),
+    "edges in words": (lambda: [ask.histogram("cost", "0,1")], {}, "finite numbers in increasing order, got 3"),
+    "edges too close": (lambda: [ask.histogram("cost", [2**60, 2**60 + 1])], {}, "in increasing order"),
     "weight": (lambda: [ask.count(weight=float("nan"))], {}, "weight"),
     "contribution below a row": (lambda: [ask.count()], {"contribution": 0.5}, r"must be in \[1, 2\^20\]"),
     "contribution in words": (lambda: [ask.count()], {"contribution": "lots"}, r"or \"auto\""),
-    "by without keys": (lambda: [ask.count()], {"by": "ward"}, "PrivateKeys"),
+    "by without keys": (lambda: [ask.count()], {"by": "ward"}, "PrivateKeys.*--keys"),
     "keys without by": (lambda: [ask.count()], {"keys": ["A"]}, "left out"),
     "by a missing column": (lambda: [ask.count()], {"by": "wing", "keys": ["A"]}, "by must be a column"),
     "by twice": (lambda: [ask.count()], {"by": ["ward", "ward"], "keys": [("A", "A")]}, "different columns"),
@@ -84,11 +90,22 @@ REFUSED = {
     "touching none": (lambda: [ask.count()], lambda: {"by": "ward", "keys": PrivateKeys(1e-9, 0)}, "at_most"),
     "where of nothing": (lambda: [ask.count()], {"where": "cost"}, "column, comparison and value"),
     "where elsewhere": (lambda: [ask.count()], {"where": "price > 3"}, "column of the table"),
-    "where of text": (lambda: [ask.count()], {"where": "cost > much"}, "value of type float64"),
+    "where of text": (lambda: [ask.count()], {"where": "cost > much"}, "one value of type float64"),
     "where of an average": (lambda: [ask.count()], {"where": ibis._.cost > ibis._.cost.mean()}, "one row at a time"),
     "where of a rank": (lambda: [ask.count()], {"where": ibis._.cost.rank() < 3}, "one row at a time"),
     "where of chance": (lambda: [ask.count()], {"where": lambda t: (t.cost * ibis.random()) < 3}, "one row at a time"),
     "where of no truth": (lambda: [ask.count()], {"where": ibis._.cost + 1}, "true or false"),
+    "where that divides": (lambda: [ask.count()], {"where": 1 / (ibis._.who - 7) > 0}, "Divide could fail on some row"),
+    "where that casts": (lambda: [ask.count()], {"where": ibis._.ward.cast("int64") > 0}, "Cast could fail"),
+    "where that overflows": (lambda: [ask.count()], {"where": ibis._.who * ibis._.who > 0}, "Multiply could fail"),
+    "where of a pattern": (lambda: [ask.count()], {"where": ibis._.ward.re_search("(")}, "RegexSearch could fail"),
+    "where of two kinds": (lambda: [ask.count()], {"where": ibis._.who.isin(["x"])}, "InValues could fail"),
+    "where of no day": (
+        lambda: [ask.count()],
+        {"where": ["who = 7", "day > soon"]},
+        "one value of type date, got 'soon'",
+    ),
+    "where of two": (lambda: [ask.count()], {"where": "floor > 1 and floor < 3"}, "several conditions as a list"),
     "key without a ledger": (lambda: [ask.count()], {"key": "k"}, "needs a ledger"),
 }
 
@@ -106,8 +123,25 @@ def test_a_table_from_elsewhere_cannot_enter_by_the_condition(curator):
         curator.release(ask.count(), psi=1.0, where=lambda t: t.floor.isin(other.x))
 
 
+def test_keys_do_not_come_from_the_table(curator, tmp_path, monkeypatch):
+    """Never is a key released merely because it is in the data."""
+    for keys in (curator.table, curator.table.select("ward").distinct(), curator.table.ward):
+        with pytest.raises(ValueError, match="not come from the table itself"):
+            curator.release(ask.count(), by="ward", keys=keys, psi=1.0)
+    monkeypatch.chdir(tmp_path)
+    pyarrow.parquet.write_table(ROWS, "visits.parquet")
+    with pytest.raises(ValueError, match="not come from the table itself"):
+        Curator("visits.parquet", "who").release(ask.count(), by="ward", keys="visits.parquet", psi=1.0)
+
+
+def test_a_ledger_is_not_its_path():
+    with pytest.raises(TypeError, match=r"psidp\.Ledger\('ledger\.db'\)"):
+        Curator(ROWS, "who", ledger="ledger.db", budget="survey")
+
+
 def test_units_must_be_a_column_that_tells_people_apart(tmp_path):
-    for unit, words in (("nobody", "unit must be a column"), ("score", "whole numbers, text")):
+    units = (("nobody", "unit must be a column"), ("score", "whole numbers, text .*Int64"), ("tags", "single values"))
+    for unit, words in units:
         with pytest.raises((ValueError, TypeError), match=words):
             Curator(ROWS, unit)
     with pytest.raises(ValueError, match="must be 1 where every row"):
@@ -119,6 +153,22 @@ def test_units_must_be_a_column_that_tells_people_apart(tmp_path):
         Curator(42, "who")
     with pytest.raises(ValueError, match="engine must be"):
         Curator("visits", "who", engine="mysql://x")
+
+
+def test_a_file_that_cannot_be_read_is_not_quoted(tmp_path):
+    """Neither on opening nor later: lines that do not fit are left out, and no error repeats them."""
+    path = tmp_path / "visits.parquet"
+    path.write_text("Bob, HIV positive")
+    with pytest.raises(ValueError, match=r"a \.parquet file that the engine can read") as refusal:
+        Curator(path, "who")
+    assert "Bob" not in str(refusal.value)
+    path = tmp_path / "visits.csv"
+    lines = [b"who,cost", *(b"%d,1" % n for n in range(30_000))]
+    odd = [b"Bob,1", b"7,HIV positive", b"8,1,2,3", b'9,"', b"\xff,\xfe"]
+    for more in ([], odd):
+        path.write_bytes(b"\n".join(lines + more) + b"\n")
+        for asks in ([ask.count()], [ask.sum("cost", 0, 1)]):
+            assert abs(Curator(path, "who").release(*asks, psi=1e6).rows[0][1].value - 30_000) <= len(odd)
 
 
 def test_a_server_that_is_not_there_is_said_without_its_password():

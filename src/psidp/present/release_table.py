@@ -130,7 +130,10 @@ def _number(text: str, word: str) -> float:
 
 
 def _contribution(word: str) -> Any:
-    return "auto" if word == "auto" else _number(word, f"--contribution {word}")
+    try:
+        return float(word)
+    except ValueError:
+        return word
 
 
 def _keys(curator: Curator, by: Words, keys: str, private: str) -> Any:

@@ -12,7 +12,7 @@ from psidp.guarantee import Guarantee
 from psidp.release.estimate import Estimate
 from psidp.release.keys import Key
 
-__all__ = ["Answer"]
+__all__ = ["Answer", "packed"]
 
 COLUMNS = ("statistic", "value", "standard_error", "lower", "upper")
 
@@ -52,7 +52,8 @@ class Answer:
             if have == key and estimate.statistic == statistic:
                 return estimate.value
         known = ", ".join(dict.fromkeys(repr(e.statistic) for _, e in self.rows))
-        raise KeyError(f"no {statistic!r} for key {key}; there are {known}.")
+        named = f", each with a key of {', '.join(self.by)}" if self.by else ""
+        raise KeyError(f"no {statistic!r} for key {key}; there are {known or 'none'}{named}.")
 
     def frame(self, kind: str = "pandas") -> Any:
         """The numbers as a frame: "pandas", "polars" or "arrow"."""
@@ -88,7 +89,7 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values."""
         rows = [
-            {"key": [_packed(k) for k in key], "statistic": e.statistic, "value": e.value}
+            {"key": [packed(k) for k in key], "statistic": e.statistic, "value": e.value}
             | {"standard_error": _finite(e.standard_error), "lower": e.lower, "upper": e.upper}
             for key, e in self.rows
         ]
@@ -120,7 +121,7 @@ def _finite(value: float) -> float | None:
     return value if value == value else None
 
 
-def _packed(value: Any) -> Any:
+def packed(value: Any) -> Any:
     """A key's value in JSON."""
     if isinstance(value, datetime.datetime):
         return {"timestamp": value.isoformat()}
@@ -130,7 +131,7 @@ def _packed(value: Any) -> Any:
 
 
 def _unpacked(value: Any) -> Any:
-    """The value that _packed wrote."""
+    """The value that packed wrote."""
     if not isinstance(value, dict):
         return value
     ((kind, text),) = value.items()

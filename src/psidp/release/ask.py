@@ -5,10 +5,11 @@ rows, group by group, and the whole is clipped to `contribution` times `reach`.
 """
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
+from math import inf
+from numbers import Real
 from typing import Any, Literal
 
 __all__ = [
@@ -30,6 +31,7 @@ Contribution = float | Literal["auto"] | None
 CANDIDATES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Contributions that "auto" chooses among, unless told."""
 
+LARGEST = 2.0**1023
 MOST_ROWS = 2.0**20
 MOST_EDGES = 10_000
 PARTS = {"mean": 2, "variance": 3, "deviation": 3}
@@ -56,8 +58,8 @@ class Aggregate:
     contribution: Contribution = None
 
     def __post_init__(self) -> None:
-        if not (0.0 < self.weight < float("inf")):
-            raise ValueError(f"weight (share of psi^2, relative) must be in (0, inf), got weight={self.weight}.")
+        if not (_real(self.weight) and 0.0 < self.weight < float("inf")):
+            raise ValueError(f"weight (share of psi^2, relative) must be in (0, inf), got weight={self.weight!r}.")
         if self.contribution is not None:
             check_contribution(self.contribution)
 
@@ -83,7 +85,7 @@ class Aggregate:
 
     def to_dict(self) -> dict[str, Any]:
         """The question as plain values, without what does not matter."""
-        values: dict[str, Any] = {"kind": self.kind, "weight": self.weight, "contribution": self.contribution}
+        values: dict[str, Any] = {"kind": self.kind, "weight": float(self.weight), "contribution": self.contribution}
         values |= {"column": self.column} if self.column is not None else {}
         values |= {"edges": list(self.edges)} if self.edges else {}
         values |= {"at": list(self.at)} if self.at else {}
@@ -143,18 +145,20 @@ def histogram(column: str, edges: Iterable[float], **terms: Any) -> Aggregate:
     return Aggregate("histogram", _named(column), edges=_edges(column, edges), **terms)
 
 
-def quantiles(column: str, edges: Iterable[float], at: Sequence[float] = (0.25, 0.5, 0.75), **terms: Any) -> Aggregate:
+def quantiles(
+    column: str, edges: Iterable[float], at: float | Iterable[float] = (0.25, 0.5, 0.75), **terms: Any
+) -> Aggregate:
     """Quantiles read from a noisy cumulative histogram on public edges, straight lines between them."""
-    wanted = tuple(float(q) for q in at)
-    if not (wanted and all(0.0 < q < 1.0 for q in wanted)):
-        raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={list(wanted)}.")
+    given = [at] if isinstance(at, float) else list(at)
+    if not (given and builtins.all(_real(q) and 0.0 < q < 1.0 for q in given)):
+        raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={given}.")
+    wanted = tuple(float(q) for q in given)
     return Aggregate("quantiles", _named(column), edges=_edges(column, edges), at=wanted, **terms)
 
 
 def check_contribution(value: Any) -> None:
     """Refuse a contribution that is neither "auto" nor a number of rows' worth."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (value == "auto" or (number and 1.0 <= value <= MOST_ROWS)):
+    if not (value == "auto" if isinstance(value, str) else _real(value) and 1.0 <= value <= MOST_ROWS):
         raise ValueError(
             f'contribution (rows\' worth one unit may add) must be in [1, 2^20] or "auto", got contribution={value!r}.'
         )
@@ -162,26 +166,30 @@ def check_contribution(value: Any) -> None:
 
 def _bounded(kind: Kind, column: str, lower: float, upper: float, terms: dict[str, Any]) -> Aggregate:
     """An aggregate of clipped values."""
-    numbers = builtins.all(isinstance(b, int | float) and not isinstance(b, bool) for b in (lower, upper))
-    if not (numbers and isfinite(lower) and isfinite(upper) and lower < upper):
+    if not (_real(lower) and _real(upper) and -inf < lower < upper < inf):
         raise ValueError(
-            f"bounds of {column!r} must be finite numbers with lower < upper, got lower={lower}, upper={upper}."
+            f"bounds of {column!r} must be finite numbers with lower < upper, got lower={lower!r}, upper={upper!r}."
         )
-    largest, width = max(abs(lower), abs(upper)), float(upper) - float(lower)
-    if not (width >= 2.0**-850 and largest <= 2.0**850):
+    if not (max(abs(lower), abs(upper)) <= 2.0**850 and float(upper) - float(lower) >= 2.0**-850):
         raise ValueError(f"bounds of {column!r} must lie in 2^-850 to 2^850, got lower={lower}, upper={upper}.")
     return Aggregate(kind, _named(column), float(lower), float(upper), **terms)
 
 
 def _edges(column: str, edges: Iterable[float]) -> tuple[float, ...]:
     """Public edges, finite and increasing."""
-    numbers = tuple(float(e) for e in edges)
-    rising = builtins.all(a < b for a, b in pairwise(numbers))
-    if not (2 <= len(numbers) <= MOST_EDGES and rising and builtins.all(isfinite(e) for e in numbers)):
+    given = list(edges) if isinstance(edges, Iterable) else [edges]
+    numbers = tuple(float(e) for e in given if _real(e) and abs(e) <= LARGEST)
+    rising = len(numbers) == len(given) and builtins.all(a < b for a, b in pairwise(numbers))
+    if not (2 <= len(given) <= MOST_EDGES and rising):
         raise ValueError(
-            f"edges of {column!r} must be 2 to {MOST_EDGES:,} finite numbers in increasing order, got {len(numbers)}."
+            f"edges of {column!r} must be 2 to {MOST_EDGES:,} finite numbers in increasing order, got {len(given)}."
         )
     return numbers
+
+
+def _real(value: Any) -> bool:
+    """Whether it is a real number, Python's or NumPy's, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _named(column: Any) -> str:

@@ -7,14 +7,14 @@ would say something about the data.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ldexp
+from math import inf, ldexp
 from typing import Any
 
 from psidp.errors import MissingExtraError
 from psidp.release.ask import Aggregate
 from psidp.release.lattice import Lattice
 
-__all__ = ["Coordinate", "coordinates", "ibis_library", "number", "stairs", "usable"]
+__all__ = ["Coordinate", "boundless", "coordinates", "ibis_library", "number", "real", "stairs", "usable", "whole"]
 
 
 def ibis_library() -> Any:
@@ -145,12 +145,37 @@ def number(column: Any) -> Any:
     kind = column.type()
     if kind.is_boolean():
         return column.cast("int8").cast("float64")
+    if boundless(kind):
+        return _within_doubles(column)
     return column if kind.is_float64() else column.cast("float64")
 
 
 def usable(column: Any) -> Any:
     """Whether a cell holds a number: neither NULL nor NaN."""
+    if boundless(column.type()):
+        return column.notnull() & (column != _decimal("NaN", column.type()))
     return column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
+
+
+def boundless(kind: Any) -> bool:
+    """Whether it is a decimal with more digits than doubles reach, or NaN: PostgreSQL's numeric."""
+    return bool(kind.is_decimal()) and not (0 <= (kind.scale or 0) <= (kind.precision or inf) <= 300)
+
+
+def _within_doubles(column: Any) -> Any:
+    """A boundless decimal as doubles: PostgreSQL raises where it is too large for one, and where it is too small."""
+    kind = column.type()
+    large, small = (_decimal(text, kind) for text in ("1e300", "1e-300"))
+    return ibis_library().cases(
+        (column >= large, real(inf)),
+        (column <= -large, real(-inf)),
+        ((column < small) & (column > -small), real(0.0)),
+        else_=column.cast("float64"),
+    )
+
+
+def _decimal(text: str, kind: Any) -> Any:
+    return ibis_library().literal(text).cast(kind)
 
 
 def stairs(value: Any, edges: Sequence[Any], steps: Sequence[int]) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Context
+from pathlib import Path
 from typing import Any
 
 from psidp.maths.sensitivity import Adjacency, check_adjacency
@@ -10,10 +11,12 @@ from psidp.release.ask import Aggregate, Contribution
 from psidp.release.drawing import Drawn, prepare
 from psidp.release.engine import Engine, open_table
 from psidp.release.estimate import estimates
-from psidp.release.plan import Plan, notes_on, planned
+from psidp.release.plan import Plan, notes_on, planned, private_keys
 from psidp.release.question import Question, check_unit, question
 
 __all__ = ["Curator"]
+
+UNKEPT = "No ledger keeps count: what this and other releases cost together is yours to add up."
 
 
 class Curator:
@@ -58,6 +61,8 @@ class Curator:
     ) -> None:
         if (ledger is None) != (budget is None):
             raise ValueError("ledger and budget must be given together, or neither.")
+        if isinstance(ledger, str | Path):
+            raise TypeError(f"ledger must be a psidp.Ledger, such as psidp.Ledger({str(ledger)!r}).")
         terms = None if ledger is None else ledger.budget(budget)
         self.table = open_table(table, name=name, engine=engine)
         check_unit(unit, self.table.schema())
@@ -125,7 +130,7 @@ class Curator:
         if self.ledger is None:
             if key:
                 raise ValueError("key (idempotency key) needs a ledger, which keeps the answer.")
-            return self._answered(asked, prepare(asked, self._engine)())
+            return self._answered(asked, prepare(asked, self._engine)()).settled(UNKEPT, False)
         return self._paid(asked, purpose or self._words(asked), key)
 
     def _paid(self, asked: Question, purpose: str, key: str) -> Answer:
@@ -182,11 +187,16 @@ class Curator:
         for a, c in zip(asked.asks, drawn.contributions, strict=True):
             alike.setdefault(c, []).append(a.name)
         for c, names in alike.items() if self.unit is not None else ():
-            said.append(f"{', '.join(names)}: a {self.protects} adds at most {c:g} rows' worth (L2, over all groups).")
+            worth = "one row's worth" if c == 1.0 else f"{c:g} rows' worth"
+            said.append(f"{', '.join(names)}: one {self.protects} adds at most {worth} (L2, over all groups).")
+        said += [private_keys(asked)] if asked.private else []
+        said += (
+            [] if drawn.keys else ["No key came through. More psi, a larger kappa or coarser groups let more through."]
+        )
         return Answer(asked.by, rows, asked.guarantee, asked.level, (*said, *notes_on(asked)))
 
     def _words(self, asked: Question) -> str:
         """The question in words."""
         groups = f" by {', '.join(asked.by)}" if asked.by else ""
-        some = ", for some of the rows" if asked.where is not None else ""
+        some = f" where {asked.some}" if asked.some else ""
         return f"{', '.join(a.name for a in asked.asks)}{groups}{some}"

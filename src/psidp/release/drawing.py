@@ -38,6 +38,7 @@ class Drawn:
 
 def prepare(asked: Question, engine: Engine) -> Callable[[], Drawn]:
     """Ask the engine for the first exact totals; what comes back draws noise, and is called once it is paid for."""
+    engine.check_keys(asked.rows, asked.by)
     if asked.private is not None:
         counts = engine.rows(asked.private.expression(asked.rows, asked.unit, asked.by))
         private = asked.private

@@ -1,11 +1,14 @@
 """Engine: where the table lives. Opens files, frames and databases as Ibis tables, and reads exact totals from them."""
 
+import datetime
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from psidp.errors import EngineError, MissingExtraError
 from psidp.release.cell import ibis_library
+from psidp.release.key_column import merging
 
 __all__ = ["Engine", "open_table"]
 
@@ -18,6 +21,7 @@ class Engine:
 
     def __init__(self, table: Any) -> None:
         self.backend = table.get_backend()
+        self._exact: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -44,6 +48,18 @@ class Engine:
         """The text that will run."""
         return str(self.backend.compile(expression, pretty=True))
 
+    def check_keys(self, rows: Any, by: Sequence[str]) -> None:
+        """Refuse a column of text in which the engine takes different texts for one; reads no row."""
+        texts = [name for name in by if rows[name].type().is_string() and name not in self._exact]
+        for name, merges in zip(texts, self.rows(merging(rows, texts))[0] if texts else (), strict=True):
+            if merges:
+                raise ValueError(
+                    f"column {name!r} cannot make groups: the database takes different texts in it for one (by case, "
+                    "accents or blanks), and the text it shows depends on the rows. Give a view in which the column is "
+                    "plain text, such as lower(...) under the database's binary collation."
+                )
+        self._exact |= set(texts)
+
     def rows(self, expression: Any) -> list[tuple[Any, ...]]:
         """All rows of a small result, as Python values."""
         try:
@@ -53,7 +69,12 @@ class Engine:
 
     def _rows(self, expression: Any) -> list[tuple[Any, ...]]:
         if self.name == "pyspark":
-            return [tuple(row) for row in self.backend.raw_sql(self.backend.compile(expression)).collect()]
+            frame = self.backend.raw_sql(self.backend.compile(expression))
+            local = [field.dataType.typeName() == "timestamp" for field in frame.schema.fields]
+            return [
+                tuple(_instant(value) if here else value for value, here in zip(row, local, strict=True))
+                for row in frame.collect()
+            ]
         if self.name == "postgres":
             with closing(self.backend.raw_sql(self.backend.compile(expression))) as cursor:
                 found = [tuple(row) for row in cursor.fetchall()]
@@ -64,12 +85,17 @@ class Engine:
         return [tuple(row.values()) for row in table.to_pylist()]
 
 
+def _instant(value: Any) -> Any:
+    """What Spark shows in this process's zone, where an hour comes twice when clocks go back, in UTC."""
+    return None if value is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
 def open_table(source: Any, *, name: str | None = None, engine: str | None = None) -> Any:
     """The Ibis table behind a file, a frame or a database.
 
     Args:
         source: an Ibis table; a .parquet, .csv or .duckdb file; a pandas, Polars or Arrow frame; or, with `engine`, the
-            name of a table in it.
+            name of a table in it, table or schema.table.
         name: which table of a .duckdb file.
         engine: postgresql://user@host/database, or spark://host:port, spark://local for a session in this process.
     """
@@ -93,8 +119,21 @@ def _in_file(ibis: Any, path: Path, name: str | None) -> Any:
     if not path.is_file() and not (kind == ".parquet" and "*" in path.name):
         raise ValueError(f"the table must be a file that exists, got {str(path)!r}.")
     if kind in READERS:
-        return getattr(ibis.duckdb.connect(), READERS[kind])(str(path))
+        return _read(ibis.duckdb.connect(), path)
     return _named(ibis.duckdb.connect(str(path), read_only=True), str(name))
+
+
+def _read(connection: Any, path: Path) -> Any:
+    """A file as a view that bears its name, the same whenever it is opened. Lines of CSV that do not fit the types of
+    the first are left out without a word: a complaint would quote them."""
+    kind, spark = path.suffix.lower(), connection.name == "pyspark"
+    name = f"file_{str(path).encode().hex()}" if spark else str(path)
+    more = {"ignore_errors": True} if kind == ".csv" and not spark else {}
+    try:
+        return getattr(connection, READERS[kind])(str(path), table_name=name, **more)
+    except Exception:
+        _closed(connection)
+        raise ValueError(f"the table must be a {kind} file that the engine can read, got {str(path)!r}.") from None
 
 
 def _in_database(ibis: Any, engine: str, name: str) -> Any:
@@ -127,15 +166,16 @@ def _connected(kind: str, connect: Any) -> Any:
 
 
 def _named(connection: Any, name: str) -> Any:
-    """A table of a connection; files and views of Spark may be given by path."""
+    """A table of a connection, as table or schema.table; files and views of Spark may be given by path."""
     path = Path(name)
     if connection.name == "pyspark" and path.suffix.lower() in READERS:
-        return getattr(connection, READERS[path.suffix.lower()])(name)
-    try:
-        return connection.table(name)
-    except Exception:
-        _closed(connection)
-        raise ValueError(f"the table must be one the engine has, got {name!r}.") from None
+        return _read(connection, path)
+    schema, _, rest = name.partition(".")
+    for table, more in ((name, {}), (rest, {"database": schema})):
+        with suppress(Exception):
+            return connection.table(table, **more)
+    _closed(connection)
+    raise ValueError(f"the table must be one the engine has, table or schema.table, got {name!r}.")
 
 
 def _closed(connection: Any) -> None:

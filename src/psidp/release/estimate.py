@@ -62,7 +62,7 @@ def _plain(name: str, value: float, noisy: Noisy, level: float) -> Estimate:
 def _bin_name(aggregate: Aggregate, i: int) -> str:
     """histogram of age: [18, 30)."""
     end = "]" if i == aggregate.bins - 1 else ")"
-    return f"{aggregate.name}: [{aggregate.edges[i]:g}, {aggregate.edges[i + 1]:g}{end}"
+    return f"{aggregate.name}: [{aggregate.edges[i]:.15g}, {aggregate.edges[i + 1]:.15g}{end}"
 
 
 def _ratio(aggregate: Aggregate, lattice: Lattice, totals: Floats, noisy: Noisy, level: float) -> Estimate:
@@ -127,6 +127,6 @@ def _quantile(aggregate: Aggregate, counts: Floats, noisy: Noisy, q: float, leve
     surely_low, surely_high = (balance + room < 0.0), (balance - room >= 0.0)
     low = float(edges[np.max(j[surely_low], initial=0)])
     high = float(edges[np.min(j[surely_high], initial=bins)])
-    name = f"quantile {q:g} of {aggregate.column}"
+    name = f"quantile {q:.15g} of {aggregate.column}"
     spread: Any = (high - low) / (2.0 * float(-quantile(0.5 * (1.0 - level)))) if high > low else nan
     return Estimate(name, min(max(value, low), max(low, high)), spread, low, max(low, high))

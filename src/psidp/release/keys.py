@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from itertools import product
 from math import isqrt
 from pathlib import Path
@@ -15,6 +16,7 @@ from psidp.maths.thresholding import kappa_from_threshold, threshold_from_kappa
 from psidp.release.bounding import UNIT, key_name
 from psidp.release.cell import ibis_library, stairs, whole
 from psidp.release.engine import open_table
+from psidp.release.key_column import check_kind
 from psidp.release.lattice import Lattice
 from psidp.symbols import symbol
 
@@ -113,12 +115,11 @@ def public_keys(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...]:
     `keys`: a list of values, or of tuples where there are several columns; a dict from column to its values, all
     combinations of which are keys; an Enum; a frame or Ibis table with those columns; a .csv or .parquet file.
     """
-    found = list(dict.fromkeys(_as_tuples(keys, by, schema)))
-    if not 0 < len(found) <= MOST_KEYS:
-        raise ValueError(f"keys must be 1 to {MOST_KEYS:,} groups, got {len(found)}.")
-    return tuple(
-        tuple(_checked(value, name, schema[name]) for value, name in zip(key, by, strict=True)) for key in found
-    )
+    given = list(dict.fromkeys(_as_tuples(keys, by, schema)))
+    if not 0 < len(given) <= MOST_KEYS:
+        raise ValueError(f"keys must be 1 to {MOST_KEYS:,} groups, got {len(given)}.")
+    checked = (tuple(_checked(value, name, schema[name]) for value, name in zip(key, by, strict=True)) for key in given)
+    return tuple(dict.fromkeys(checked))
 
 
 def _as_tuples(keys: Any, by: Sequence[str], schema: Any) -> Iterable[Key]:
@@ -134,6 +135,8 @@ def _as_tuples(keys: Any, by: Sequence[str], schema: Any) -> Iterable[Key]:
         return product(*(list(keys[name]) for name in by))
     if isinstance(keys, str | Path):
         keys = _in_file(Path(keys), by, schema)
+    if hasattr(keys, "to_pyarrow") and not hasattr(keys, "columns"):
+        keys = keys.to_pyarrow()  # a column by itself
     if hasattr(keys, "to_pyarrow") or hasattr(keys, "columns") or hasattr(keys, "column_names"):
         return _from_frame(keys, by)
     if not isinstance(keys, Iterable):
@@ -193,41 +196,39 @@ def _from_frame(frame: Any, by: Sequence[str]) -> Iterable[Key]:
     return zip(*columns, strict=True)
 
 
-KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
-    ("is_boolean", (bool,), "True or False"),
-    ("is_integer", (int,), "a whole number"),
-    ("is_string", (str,), "text"),
-    ("is_date", (datetime.date,), "a datetime.date"),
-    ("is_timestamp", (datetime.datetime,), "a datetime.datetime"),
-    ("is_decimal", (Decimal, int), "a decimal.Decimal"),
-)
-
-
 def _checked(given: Any, name: str, kind: Any) -> Any:
     """One value of a key, if its column can hold it."""
     value: Any = plain_key(given)
     if value is None:
         return None
-    for test, types, words in KINDS:
-        if not getattr(kind, test)():
-            continue
-        wrong = isinstance(value, bool) is not (bool in types) or isinstance(value, datetime.datetime) is not (
-            datetime.datetime in types
-        )
-        if wrong or not isinstance(value, types):
-            raise TypeError(f"keys of {name!r} must be {words}, got {type(value).__name__}.")
-        if kind.is_integer() and not kind.bounds.lower <= value <= kind.bounds.upper:
-            raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
-        return Decimal(str(value)) if kind.is_decimal() else value
-    raise TypeError(f"column {name!r} of type {kind} cannot make groups. Use text, numbers, dates or truth values.")
+    types, words = check_kind(name, kind)
+    wrong = isinstance(value, bool) is not (bool in types) or isinstance(value, datetime.datetime) is not (
+        datetime.datetime in types
+    )
+    if wrong or not isinstance(value, types):
+        raise TypeError(f"keys of {name!r} must be {words}, got {type(value).__name__}.")
+    if kind.is_integer() and not kind.bounds.lower <= value <= kind.bounds.upper:
+        raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
+    return _decimal(value, name, kind) if kind.is_decimal() else value
+
+
+def _decimal(value: Any, name: str, kind: Any) -> Decimal:
+    """A decimal that its column can hold: SQL's cast of another would fail, but only once a row comes so far."""
+    number = Decimal(str(value))
+    steps = Fraction(number) * 10 ** (kind.scale or 0) if number.is_finite() else None
+    if steps is None or (
+        kind.precision is not None and not (steps.denominator == 1 and abs(steps) < 10**kind.precision)
+    ):
+        raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
+    return number
 
 
 def plain_key(value: Any) -> Any:
-    """A value as Python has it: NumPy's unpacked, NaN and NaT as None, instants in UTC without saying so."""
+    """A value as Python has it: out of NumPy or Arrow, NaN and NaT as None, instants in UTC without saying so."""
     if hasattr(value, "to_pydatetime"):
         value = None if value != value else value.to_pydatetime()
-    elif hasattr(value, "item"):
-        value = value.item()
+    elif hasattr(value, "item") or hasattr(value, "as_py"):
+        value = value.item() if hasattr(value, "item") else value.as_py()
     if isinstance(value, float) and value != value:
         return None
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
@@ -265,9 +266,9 @@ def _among(column: Any, values: Sequence[Any]) -> Any:
 
 
 def _literal(value: Any, kind: Any) -> Any:
-    """A value in SQL, of its column's own type: dates and decimals through text."""
-    ibis = ibis_library()
-    return ibis.literal(str(value)).cast(kind)
+    """A value in SQL, of its column's own type: dates and decimals through text, instants with their zone."""
+    zone = "+00:00" if kind.is_timestamp() and kind.timezone is not None else ""
+    return ibis_library().literal(f"{value}{zone}").cast(kind)
 
 
 def _either(conditions: Sequence[Any]) -> Any:

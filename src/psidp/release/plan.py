@@ -110,19 +110,37 @@ def notes_on(asked: Question) -> tuple[str, ...]:
     said = []
     if asked.unit is not None:
         said.append(
-            f"A {unit}'s rows, over all groups, are scaled down where their L2 norm exceeds its contribution in rows' "
-            "worth."
+            f"The rows of one {unit}, over all groups, are scaled down where their L2 norm exceeds its contribution in "
+            "rows' worth."
+        )
+    if asked.unit is not None and any(a.contribution == 1.0 and a.kind != "units" for a in asked.asks):
+        said.append(
+            f"With contribution 1, four rows of one {unit} in one group count as one row, and in four groups as half a "
+            f'row each. Where many have several rows, ask for a larger contribution, or for "auto".'
         )
     if any(a.contribution == "auto" for a in asked.asks):
         shown = ", ".join(f"{c:g}" for c in CANDIDATES)
         said.append(f"A contribution is chosen privately among {shown}, with a tenth of the aggregate's psi^2.")
     if asked.adjacency == "replace-one":
         said.append(
-            f"Under replace-one a {unit} can move the totals by twice its bound, and the noise is twice as large."
+            f"Under replace-one one {unit} can move the totals by twice its bound, and the noise is twice as large."
         )
     if any(a.parts > 1 for a in asked.asks):
         said.append("The sums and the count behind a mean or a variance share one clipping weight.")
     return tuple(said)
+
+
+def private_keys(asked: Question) -> str:
+    """How keys are chosen, in words; nothing where they are public."""
+    private, unit = asked.private, asked.guarantee.unit
+    if private is None:
+        return ""
+    sigma = Guarantee(asked.share(private.weight)).sigma(clipped_vector(private.contribution, asked.adjacency))
+    threshold = private.threshold(sigma, sigma * 2.0**-24)
+    return (
+        f"Keys are those whose noisy number of {unit}s exceeds {threshold:.4g} (sigma {sigma:.4g}); one {unit} in more "
+        f"than {private.at_most} counts nowhere."
+    )
 
 
 def _expected(asked: Question, a: Aggregate) -> Expected:
@@ -142,14 +160,8 @@ def _expected(asked: Question, a: Aggregate) -> Expected:
 def _queries(asked: Question, engine: Engine) -> tuple[tuple[str, ...], str]:
     """The SQL, and how the groups come about."""
     if isinstance(asked.keys, PrivateKeys):
-        private, unit = asked.keys, asked.guarantee.unit
-        sigma = Guarantee(asked.share(private.weight)).sigma(clipped_vector(private.contribution, asked.adjacency))
-        threshold = private.threshold(sigma, sigma * 2.0**-24)
-        text = (
-            f"Keys are those whose noisy number of {unit}s exceeds {threshold:.4g} (sigma {sigma:.4g}); a {unit} in "
-            f"more than {private.at_most} counts nowhere. The totals' SQL will name the chosen keys."
-        )
-        return (engine.sql(private.expression(asked.rows, asked.unit, asked.by)),), text
+        query = asked.keys.expression(asked.rows, asked.unit, asked.by)
+        return (engine.sql(query),), f"{private_keys(asked)} The totals' SQL will name the chosen keys."
     queries = asked.totals(asked.largest(), asked.keys, engine.narrow)
     keys = f"{len(asked.keys):,} public keys; those absent from the data appear with noise alone." if asked.by else ""
     return tuple(engine.sql(query.expression()) for query in queries), keys or "One group: the whole table."

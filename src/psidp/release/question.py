@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
+from pathlib import Path
 from typing import Any
 
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, clipped_vector
+from psidp.release.answer import packed
 from psidp.release.ask import CANDIDATES, Aggregate, Contribution, check_contribution
 from psidp.release.bounding import Totals
+from psidp.release.key_column import check_kind, with_keys
 from psidp.release.keys import Key, PrivateKeys, key_filter, public_keys
 from psidp.release.lattice import Lattice
-from psidp.release.where import condition
+from psidp.release.where import condition, in_words
 from psidp.symbols import symbol
 
 __all__ = ["AUTO_SHARE", "Question", "question"]
@@ -30,7 +33,7 @@ class Question:
     Args:
         table: the Ibis table. unit: column that names the units of privacy, or None where each row is one. asks: the
         aggregates, each with its contribution. by: the columns that make groups. keys: the groups, or how to choose
-        them. where: the condition, or None. guarantee: the price of all of it.
+        them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words.
     """
 
     table: Any
@@ -41,6 +44,7 @@ class Question:
     where: Any
     guarantee: Guarantee
     level: float
+    some: str = ""
 
     @property
     def adjacency(self) -> Adjacency:
@@ -54,8 +58,9 @@ class Question:
 
     @property
     def rows(self) -> Any:
-        """The table after the condition."""
-        return self.table if self.where is None else self.table.filter(self.where)
+        """The table after the condition, keys as Python has them."""
+        rows = self.table if self.where is None else self.table.filter(self.where)
+        return with_keys(rows, self.by)
 
     def share(self, weight: float) -> float:
         """psi of one part of the release: psi sqrt(weight / all weights), rounded down."""
@@ -97,19 +102,26 @@ class Question:
 
     def to_dict(self) -> dict[str, Any]:
         """What makes two questions the same, as plain values."""
-        condition_text = "" if self.where is None else str(self.rows.get_backend().compile(self.rows))
-        keys = (
-            self.keys.to_dict() if isinstance(self.keys, PrivateKeys) else [[str(k) for k in key] for key in self.keys]
-        )
+        keys = self.keys.to_dict() if isinstance(self.keys, PrivateKeys) else [list(map(packed, k)) for k in self.keys]
         return {
             "asks": [a.to_dict() for a in self.asks],
             "by": list(self.by),
             "keys": keys,
-            "where": condition_text,
+            "rows": self._rows_in_words(),
+            "schema": {name: str(kind) for name, kind in self.table.schema().items()},
             "unit": self.unit,
             "guarantee": self.guarantee.to_dict(),
             "level": self.level,
         }
+
+    def _rows_in_words(self) -> str:
+        """The SQL of the rows; frames have names of chance there, and are told apart by their columns alone."""
+        import ibis.expr.operations as ops  # type: ignore[import-untyped,unused-ignore]
+
+        rows = self.table if self.where is None else self.table.filter(self.where)
+        frames = rows.op().find(ops.InMemoryTable)
+        named = rows.op().replace({f: ops.UnboundTable(name="frame", schema=f.schema) for f in frames}).to_expr()
+        return str(self.table.get_backend().compile(named))
 
 
 def question(
@@ -128,24 +140,29 @@ def question(
 ) -> Question:
     """The question, or a refusal that looked at schema and parameters alone."""
     schema = table.schema()
-    columns = (by,) if isinstance(by, str) else tuple(by)
+    columns = (by,) if isinstance(by, str) else tuple(by or ())
     _check_asks(asks, schema)
     for name in columns:
         _need_column(name, schema, "by")
     if len(set(columns)) < len(columns):
         raise ValueError(f"by must name different columns, got {', '.join(columns)}.")
+    if unit in columns:
+        raise ValueError(f"by must not name the unit's own column, got {unit!r}: every group would be one unit.")
     if not symbol("psi").number(psi) > 0.0:
         raise ValueError(f"psi ({symbol('psi').meaning}) must be above 0 for a release, got psi={psi}.")
     if not 0.0 < level < 1.0:
         raise ValueError(f"level (chance that an interval covers) must be in (0, 1), got level={level}.")
     check_contribution(contribution)
+    _refuse_own_rows(keys, table)
     groups = _groups(keys, columns, schema)
     most = inf if isinstance(groups, PrivateKeys) else sqrt(len(groups))
     chosen = tuple(_settled(a, contribution, unit, most) for a in asks)
     kappa = groups.kappa if isinstance(groups, PrivateKeys) else 0.0
     guarantee = Guarantee(psi, kappa, adjacency, protects)
-    rule = None if where is None or (isinstance(where, list | tuple) and not where) else condition(table, where)
-    return Question(table, unit, chosen, columns, groups, rule, guarantee, level)
+    if where is None or (isinstance(where, list | tuple) and not where):
+        return Question(table, unit, chosen, columns, groups, None, guarantee, level)
+    rule = condition(table, where)
+    return Question(table, unit, chosen, columns, groups, rule, guarantee, level, in_words(table, where))
 
 
 def check_unit(unit: str | None, schema: Any) -> None:
@@ -154,12 +171,17 @@ def check_unit(unit: str | None, schema: Any) -> None:
         return
     _need_column(unit, schema, "unit")
     if schema[unit].is_floating():
-        raise TypeError(f"unit must be a column of whole numbers, text or the like, got {unit!r} of {schema[unit]}.")
+        raise TypeError(
+            f"unit must be a column of whole numbers, text or the like, got {unit!r} of {schema[unit]}. Where pandas "
+            f'made fractions of whole numbers because some are missing: frame.astype({{{unit!r}: "Int64"}}).'
+        )
+    if schema[unit].is_nested():
+        raise TypeError(f"unit must be a column of single values, got {unit!r} of {schema[unit]}.")
 
 
 def _check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
     if not asks or not all(isinstance(a, Aggregate) for a in asks):
-        raise TypeError("ask for at least one aggregate, such as psidp.ask.count().")
+        raise TypeError("ask for at least one aggregate, such as psidp.ask.count(), or --count on the command line.")
     names = [a.name for a in asks]
     if len(set(names)) < len(names):
         raise ValueError(f"ask for different things: {', '.join(names)} has one twice.")
@@ -188,15 +210,28 @@ def _groups(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...] | Priv
             raise ValueError("keys must be left out where by names no column.")
         return ((),)
     for name in by:
-        kind = schema[name]
-        if kind.is_floating() or kind.is_nested() or kind.is_binary():
-            raise TypeError(f"column {name!r} of type {kind} cannot make groups. Use ask.histogram for numbers.")
+        check_kind(name, schema[name])
     if keys is None:
         raise ValueError(
             f"keys must be given for by={', '.join(by)}: a list of groups that does not depend on the data, or "
-            "psidp.PrivateKeys(kappa=..., at_most=...) to choose them privately."
+            "psidp.PrivateKeys(kappa=..., at_most=...) to choose them privately. On the command line: --keys A,B,C or "
+            "--keys groups.csv, or --private-keys kappa:at_most."
         )
     return keys if isinstance(keys, PrivateKeys) else public_keys(keys, by, schema)
+
+
+def _refuse_own_rows(keys: Any, table: Any) -> None:
+    """Refuse keys that are read from the very table: each would be released merely because it is in the data."""
+    import ibis.expr.operations as ops
+
+    op = keys.op() if hasattr(keys, "op") else None
+    shared = op is not None and set(op.find(ops.PhysicalTable)) & set(table.op().find(ops.PhysicalTable))
+    same = isinstance(keys, str | Path) and isinstance(table.op(), ops.PhysicalTable) and table.op().name == str(keys)
+    if shared or same:
+        raise ValueError(
+            "keys must not come from the table itself: a group would be shown merely because somebody is in it. Give "
+            "those that are known without it, or psidp.PrivateKeys(kappa=..., at_most=...) to choose them privately."
+        )
 
 
 def _need_column(name: Any, schema: Any, role: str) -> None:

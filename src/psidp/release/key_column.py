@@ -1,0 +1,112 @@
+"""Key columns: which columns make groups, and how, so that an engine's groups and Python's keys are one to one.
+
+Where an engine takes two values for one (text of a collation that ignores case) it shows one of them, and which one
+depends on its rows; where Python takes two for one (instants finer than a microsecond) one total hides the other. One
+unit could so move a group by all it holds. And a value that Python cannot hold (a date that is infinite) would be an
+error that speaks of a row.
+"""
+
+import datetime
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from psidp.release.cell import boundless, ibis_library, real, usable
+
+__all__ = ["check_kind", "merging", "with_keys"]
+
+KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
+    ("is_boolean", (bool,), "True or False"),
+    ("is_integer", (int,), "a whole number"),
+    ("is_string", (str,), "text"),
+    ("is_date", (datetime.date,), "a datetime.date"),
+    ("is_timestamp", (datetime.datetime,), "a datetime.datetime"),
+    ("is_decimal", (Decimal, int), "a decimal.Decimal"),
+)
+
+ALIKE = (("a", "A"), ("a", "a "), ("a", "\u00e1"), ("\u00e9", "e\u0301"), ("ss", "\u00df"), ("ab", "a-b"), ("1", "01"))
+"""Texts that some collation takes for one: by case, blanks, accents, composition, letters, punctuation, digits."""
+
+FINEST = 6
+"""Digits of a second that Python's instants have."""
+
+
+def check_kind(name: str, kind: Any) -> tuple[tuple[type, ...], str]:
+    """Python's types for the keys of a column and what they are called; or the refusal of one that makes no groups."""
+    for test, types, words in KINDS:
+        if getattr(kind, test)():
+            return types, words
+    advice = (
+        "Use ask.histogram for numbers." if kind.is_floating() else "Use text, whole numbers, dates or truth values."
+    )
+    raise TypeError(f"column {name!r} of type {kind} cannot make groups. {advice}")
+
+
+def with_keys(rows: Any, by: Sequence[str]) -> Any:
+    """The rows whose keys Python can hold, keys in the form in which Python tells them apart. Row by row."""
+    many = rows.get_backend().name == "postgres"
+    plain = {name: kind for name in by if (kind := _plain(rows[name].type(), many)) != rows[name].type()}
+    wide = [rows[name].isnull() | _narrow(rows[name]) for name in plain if _wide(rows[name].type())]
+    rows = rows.filter(wide) if wide else rows
+    rows = rows.mutate(**{name: _cast(rows[name], kind) for name, kind in plain.items()}) if plain else rows
+    held = [rule for name in by if (rule := _held(rows[name])) is not None]
+    return rows.filter(held) if held else rows
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """The column in this type; a decimal only where it fits."""
+    if not kind.is_decimal():
+        return column.cast(kind)
+    return ibis_library().cases((_narrow(column), column.cast(kind)))
+
+
+def _narrow(column: Any) -> Any:
+    """Whether a whole number of 128 bits has 38 digits: DuckDB's, which Ibis takes for a decimal, may have 39."""
+    return column.cast("float64").between(real(-9.9e37), real(9.9e37))
+
+
+def merging(rows: Any, texts: Sequence[str]) -> Any:
+    """One row that says of each column of text whether the engine takes different texts for one; reads no row.
+
+    MAX over no rows is NULL of the column's own type and collation.
+    """
+    ibis = ibis_library()
+    none = rows.filter(ibis.literal(False))
+    empty = none.aggregate(**{f"k{i}": none[name].max() for i, name in enumerate(texts)})
+    return empty.select(
+        **{f"k{i}": ibis.or_(*(empty[f"k{i}"].fill_null(a) == b for a, b in ALIKE)) for i in range(len(texts))}
+    )
+
+
+def _plain(kind: Any, many: bool) -> Any:
+    """Instants no finer than a microsecond; and where text has many types (padded, enumerated, of no case), the plain.
+
+    Ibis knows one type of text and leaves out a cast to it, unless one of the two is told to hold no NULL.
+    """
+    if kind.is_string():
+        return kind.copy(length=None, nullable=not kind.nullable) if many else kind
+    if _wide(kind):
+        return kind.copy(nullable=not kind.nullable)
+    return kind.copy(scale=FINEST) if kind.is_timestamp() and (kind.scale or 0) > FINEST else kind
+
+
+def _wide(kind: Any) -> bool:
+    """Whether Ibis may take a whole number of 128 bits for it."""
+    return bool(kind.is_decimal()) and kind.precision == 38 and kind.scale == 0
+
+
+def _held(column: Any) -> Any:
+    """Whether Python can hold a value, or None where it always can."""
+    kind = column.type()
+    if boundless(kind):
+        return column.isnull() | usable(column)
+    if not (kind.is_date() or kind.is_timestamp()):
+        return None
+    zoned = kind.is_timestamp() and kind.timezone is not None  # another zone may lie a day further
+    ends = ("0001-01-02", "9999-12-30") if zoned else ("0001-01-01", "9999-12-31")
+    times = (" 00:00:00", " 23:59:59.999999") if kind.is_timestamp() else ("", "")
+    low, high = (
+        ibis_library().literal(day + time + ("+00:00" if zoned else "")).cast(kind)
+        for day, time in zip(ends, times, strict=True)
+    )
+    return column.isnull() | column.between(low, high)
