@@ -56,6 +56,16 @@ def test_the_line_of_the_help_works(psidp, files):
     assert "this release needs 3" in err
 
 
+def test_an_answer_that_cannot_be_written_to_its_file_is_not_lost(psidp, files):
+    (files / "answer.csv").mkdir()
+    words = ["--rows-are-units", "--count", "--psi", 0.2, "--output", files / "answer.csv"]
+    code, out, err = psidp(files / "visits.parquet", *words)
+    assert code == 2
+    assert out.startswith("statistic,value,")
+    assert "could not be written to" in err
+    assert "stands on standard output instead" in err
+
+
 def test_a_plan_shows_sql_and_spends_nothing(psidp, files):
     words = [files / "visits.parquet", "--unit", "patient_id", "--count", "--by", "ward", "--keys", "A,B", "--psi", 0.5]
     code, out, _ = psidp(*words, "--plan", "--ledger", files / "ledger.db", "--budget", "survey")

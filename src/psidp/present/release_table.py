@@ -192,8 +192,7 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
 def _show(answer: Answer, output: str, as_json: bool) -> None:
     """The answer as a table, JSON or a file; its words beside it."""
     if output:
-        with Path(output).open("w", newline="", encoding="utf-8") as file:
-            _write(answer, file)
+        _save(answer, output)
     if as_json:
         return show_json(answer.to_dict() | {"left": answer.left, "stored": answer.stored})
     if not sys.stdout.isatty() and not output:
@@ -201,6 +200,19 @@ def _show(answer: Answer, output: str, as_json: bool) -> None:
     else:
         console.print(shown(answer))
     return typer.echo(answer.summary(), err=True)
+
+
+def _save(answer: Answer, output: str) -> None:
+    """The answer in a file; where that fails, on standard output, since it was paid for."""
+    try:
+        with Path(output).open("w", newline="", encoding="utf-8") as file:
+            _write(answer, file)
+    except OSError as error:
+        _write(answer, sys.stdout)
+        raise ValueError(
+            f"the answer could not be written to {output!r} ({error.strerror}). It was paid for, and stands on "
+            "standard output instead."
+        ) from error
 
 
 def shown(answer: Answer) -> Any:

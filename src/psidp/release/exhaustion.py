@@ -48,7 +48,7 @@ def _advice(rest: Guarantee, sigma: float, psi_fits: bool) -> str:
         return "No noise is enough: the budget is spent."
     if sigma > 0.0:
         return f"Raise sigma to {_up(sigma)} or more, or ask for less."
-    return f"Raise sigma to {_up(rest.sigma(1.0))} times the sensitivity or more, or ask for less."
+    return f"Ask for psi {_down(rest.psi)} or less: noise of {_up(rest.sigma(1.0))} times the sensitivity or more."
 
 
 def _up(value: float) -> str:
