@@ -24,7 +24,7 @@ def test_the_example_writes_a_picture_and_cards_and_every_promise_stands_the_aud
     picture = digits.main(tmp_path, levels=(1.0, 2.0), steps=40, canaries=40)
     assert picture.read_text().startswith("<svg")
     assert sorted(path.name for path in tmp_path.glob("*.html")) == ["digits-psi-1.html", "digits-psi-2.html"]
-    assert "with confidence 0.95 (one run)" in (tmp_path / "digits-psi-1.html").read_text()
+    assert "with confidence 0.95 (one run, 40 canaries)" in (tmp_path / "digits-psi-1.html").read_text()
     shown = capsys.readouterr().out
     assert "epoch 2 of 2: epsilon" in shown
     assert "psi audited, at least" in shown
