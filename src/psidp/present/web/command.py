@@ -67,11 +67,11 @@ def serve(host: str, port: int, beyond_loopback: bool, browser: bool) -> None:
         from psidp.present.web.app import create_app
     except ImportError as missing:
         raise MissingExtraError("fastapi and uvicorn", "web") from missing
-    config = uvicorn.Config(
-        create_app(token), log_level="warning", limit_concurrency=64, timeout_keep_alive=5, server_header=False
-    )
     family = AF_INET6 if ":" in host else AF_INET
     with _listening(host, port, family) as listening:
+        config = uvicorn.Config(
+            create_app(token), log_level="warning", limit_concurrency=64, timeout_keep_alive=5, server_header=False
+        )
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
         typer.echo(f"The explorer is at {address} (Ctrl-C ends it)")
