@@ -115,6 +115,11 @@ class Chance(nn.Module):
 
 
 POISSON, IN_PLACE = Chance(lambda x: torch.poisson(x.abs())), Chance(lambda x: torch.empty(x.shape).uniform_())
+HELD = torch.Generator().manual_seed(0)
+OWN, OWN_IN_PLACE = (
+    Chance(lambda x: torch.rand(x.shape, generator=HELD)),
+    Chance(lambda x: torch.empty_like(x).bernoulli_(0.5, generator=HELD)),
+)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +127,8 @@ POISSON, IN_PLACE = Chance(lambda x: torch.poisson(x.abs())), Chance(lambda x: t
     [
         (POISSON, mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, "must not use poisson: how many random"),
         (IN_PLACE, mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, "for each example, into new tensors"),
+        (OWN, mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, r"a torch.Generator of their own \(rand\)"),
+        (OWN_IN_PLACE, mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, r"of their own \(bernoulli"),
         (nn.Linear(3, 3), mse_loss, torch.ones(5, 3), torch.ones(4, 3), ValueError, "one and the same number"),
         (nn.Linear(3, 3), mse_loss, torch.ones(()), torch.ones(4, 3), ValueError, "a first dimension that counts"),
         (nn.Linear(3, 3), mse_loss, np.ones((5, 3)), torch.ones(5, 3), TypeError, "must be tensors, .* got ndarray"),

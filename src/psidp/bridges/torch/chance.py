@@ -52,7 +52,10 @@ def renew(device: torch.device, seed: bytes | None = None) -> None:
 
 
 class Watch(TorchDispatchMode):  # type: ignore[misc]
-    """Refuses random operators whose need of random numbers goes by the data: one example would move the others'."""
+    """Refuses random numbers that one example could move for the others.
+
+    Those of operators that draw more for some data than for other, and those of generators that `renew` does not reach.
+    """
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -64,5 +67,11 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                 f"model and loss must not use {name}: how many random numbers it takes depends on the data, and then "
                 "one example changes those of the others. Dropout, rand, randn and the like are fine."
             )
+        given = kwargs or {}
+        if any(isinstance(value, torch.Generator) for value in (*args, *given.values())):
+            raise ValueError(
+                f"model and loss must not draw from a torch.Generator of their own ({name}): it is not seeded anew, so "
+                "its numbers depend on how many examples came before. Leave it out, and torch's own is taken."
+            )
         operator: Callable[..., Any] = func
-        return operator(*args, **(kwargs or {}))
+        return operator(*args, **given)
