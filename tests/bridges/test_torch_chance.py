@@ -1,6 +1,7 @@
 """Random numbers of models and data sets: drawn for each example, fresh, and by nobody's company."""
 
 import random
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from torch.nn.functional import mse_loss
 from torch.utils.data import Dataset
 
 from psidp.bridges.torch import PrivateStep, PrivateTrainer
+from psidp.bridges.torch import records as module
 from psidp.bridges.torch.chance import renew, set_aside
 from psidp.bridges.torch.company import dependence
 from psidp.bridges.torch.records import Records
@@ -116,6 +118,16 @@ def test_each_record_is_read_with_fresh_random_numbers_and_the_callers_stay():
             seen.append(records.batch(np.array([0, 3, 5]))[0])
             assert states() == seeded
     assert len(torch.cat(seen).view(6, 2, 3).transpose(1, 2).reshape(18, 2).unique(dim=0)) == 18
+
+
+def test_records_that_are_augmented_on_the_models_device_have_fresh_random_numbers_there(monkeypatch):
+    renewed, device = [], torch.device("meta")
+    monkeypatch.setattr(module, "set_aside", lambda device: renewed.append(("aside", device)) or nullcontext())
+    monkeypatch.setattr(module, "renew", lambda device: renewed.append(("renewed", device)))
+    records = Records(Augmented(), device)
+    renewed.clear()
+    records.batch(np.array([2, 4]))
+    assert renewed == [("aside", device), ("renewed", device), ("renewed", device)]
 
 
 def test_a_trainer_takes_models_with_dropout_and_data_with_augmentation():
