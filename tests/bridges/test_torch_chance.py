@@ -2,6 +2,7 @@
 
 import random
 from contextlib import nullcontext
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -93,6 +94,41 @@ def test_a_seed_renews_all_generators_to_the_same_state():
             renew(CPU, bytes(range(24)))
             drawn.append((random.random(), np.random.random(), torch.rand(1).item()))  # noqa: NPY002
     assert drawn[0] == drawn[1]
+
+
+def test_two_threads_do_not_draw_from_each_others_seeds():
+    before, entered, done = states(), Event(), Event()
+
+    def other():
+        with set_aside(CPU):
+            renew(CPU)
+            entered.set()
+            done.wait(60)
+
+    thread, drawn = Thread(target=other), []
+    for together in (False, True):
+        with set_aside(CPU):
+            renew(CPU, bytes(24))
+            if together:
+                thread.start()
+                entered.wait(0.2)  # in vain, if it has to wait for this one
+            drawn.append(torch.rand(4).tolist())
+    done.set()
+    thread.join()
+    assert drawn[0] == drawn[1]
+    assert states() == before
+
+
+def test_a_step_in_another_thread_waits_before_it_changes_what_all_threads_share():
+    step = step_of(MODELS["dropout"]())
+    thread = Thread(target=step.gradients, args=(ONES, ONES))
+    with set_aside(CPU):
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+        assert not torch.backends.cudnn.deterministic
+    thread.join()
+    assert not torch.backends.cudnn.deterministic
 
 
 class Augmented(Dataset):

@@ -8,6 +8,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -22,21 +23,25 @@ BY_VALUE = ("_sample_dirichlet", "_standard_gamma", "binomial", "poisson", "rrel
 All others of torch 2.13, dropout, attention and recurrent layers among them, go by shape.
 """
 
+ONE = RLock()
+"""Held while the generators are set aside."""
+
 
 @contextmanager
 def set_aside(device: torch.device) -> Iterator[None]:
-    """The generators of Python, NumPy and torch come back as they were."""
-    python, cpu = random.getstate(), torch.get_rng_state()
-    numpy = np.random.get_state(legacy=False)  # noqa: NPY002  what data sets use is the point
-    gpu = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002
-        torch.set_rng_state(cpu)
-        if gpu is not None:
-            torch.cuda.set_rng_state(gpu, device)
+    """The generators of Python, NumPy and torch come back as they were; one thread at a time, for all share them."""
+    with ONE:
+        python, cpu = random.getstate(), torch.get_rng_state()
+        numpy = np.random.get_state(legacy=False)  # noqa: NPY002  what data sets use is the point
+        gpu = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002
+            torch.set_rng_state(cpu)
+            if gpu is not None:
+                torch.cuda.set_rng_state(gpu, device)
 
 
 def renew(device: torch.device, seed: bytes | None = None) -> None:

@@ -142,7 +142,7 @@ class PrivateStep:
         values = {name: p.detach() for name, p in self.parameters.items()}
         each = vmap(grad(self._loss_of_one), in_dims=(None, 0, 0), randomness="different")
         modes, model = tuple(module.training for module in self._model.modules()), Unchanged(self._model)
-        with _steady(), set_aside(self._device), nullcontext() if modes in self._watched else Watch():
+        with set_aside(self._device), _steady(), nullcontext() if modes in self._watched else Watch():
             renew(self._device, seed)
             try:
                 found = each(values, inputs, targets)
