@@ -1,6 +1,8 @@
 """Random numbers of models and data sets: drawn for each example, fresh, and by nobody's company."""
 
 import random
+from contextlib import nullcontext
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from torch.nn.functional import mse_loss
 from torch.utils.data import Dataset
 
 from psidp.bridges.torch import PrivateStep, PrivateTrainer
+from psidp.bridges.torch import records as module
 from psidp.bridges.torch.chance import renew, set_aside
 from psidp.bridges.torch.company import dependence
 from psidp.bridges.torch.records import Records
@@ -93,6 +96,41 @@ def test_a_seed_renews_all_generators_to_the_same_state():
     assert drawn[0] == drawn[1]
 
 
+def test_two_threads_do_not_draw_from_each_others_seeds():
+    before, entered, done = states(), Event(), Event()
+
+    def other():
+        with set_aside(CPU):
+            renew(CPU)
+            entered.set()
+            done.wait(60)
+
+    thread, drawn = Thread(target=other), []
+    for together in (False, True):
+        with set_aside(CPU):
+            renew(CPU, bytes(24))
+            if together:
+                thread.start()
+                entered.wait(0.2)  # in vain, if it has to wait for this one
+            drawn.append(torch.rand(4).tolist())
+    done.set()
+    thread.join()
+    assert drawn[0] == drawn[1]
+    assert states() == before
+
+
+def test_a_step_in_another_thread_waits_before_it_changes_what_all_threads_share():
+    step = step_of(MODELS["dropout"]())
+    thread = Thread(target=step.gradients, args=(ONES, ONES))
+    with set_aside(CPU):
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+        assert not torch.backends.cudnn.deterministic
+    thread.join()
+    assert not torch.backends.cudnn.deterministic
+
+
 class Augmented(Dataset):
     """Records that come with a random number from each generator; reading record 3 uses up many more."""
 
@@ -116,6 +154,16 @@ def test_each_record_is_read_with_fresh_random_numbers_and_the_callers_stay():
             seen.append(records.batch(np.array([0, 3, 5]))[0])
             assert states() == seeded
     assert len(torch.cat(seen).view(6, 2, 3).transpose(1, 2).reshape(18, 2).unique(dim=0)) == 18
+
+
+def test_records_that_are_augmented_on_the_models_device_have_fresh_random_numbers_there(monkeypatch):
+    renewed, device = [], torch.device("meta")
+    monkeypatch.setattr(module, "set_aside", lambda device: renewed.append(("aside", device)) or nullcontext())
+    monkeypatch.setattr(module, "renew", lambda device: renewed.append(("renewed", device)))
+    records = Records(Augmented(), device)
+    renewed.clear()
+    records.batch(np.array([2, 4]))
+    assert renewed == [("aside", device), ("renewed", device), ("renewed", device)]
 
 
 def test_a_trainer_takes_models_with_dropout_and_data_with_augmentation():

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
+from torch.nn.utils.parametrizations import spectral_norm
 
 from psidp.bridges.torch import PrivateStep
 
@@ -115,6 +116,11 @@ class Chance(nn.Module):
 
 
 POISSON, IN_PLACE = Chance(lambda x: torch.poisson(x.abs())), Chance(lambda x: torch.empty(x.shape).uniform_())
+HELD = torch.Generator().manual_seed(0)
+OWN, OWN_IN_PLACE = (
+    Chance(lambda x: torch.rand(x.shape, generator=HELD)),
+    Chance(lambda x: torch.empty_like(x).bernoulli_(0.5, generator=HELD)),
+)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +128,8 @@ POISSON, IN_PLACE = Chance(lambda x: torch.poisson(x.abs())), Chance(lambda x: t
     [
         (POISSON, mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, "must not use poisson: how many random"),
         (IN_PLACE, mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, "for each example, into new tensors"),
+        (OWN, mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, r"a torch.Generator of their own \(rand\)"),
+        (OWN_IN_PLACE, mse_loss, torch.ones(5, 3), torch.ones(5, 3), ValueError, r"of their own \(bernoulli"),
         (nn.Linear(3, 3), mse_loss, torch.ones(5, 3), torch.ones(4, 3), ValueError, "one and the same number"),
         (nn.Linear(3, 3), mse_loss, torch.ones(()), torch.ones(4, 3), ValueError, "a first dimension that counts"),
         (nn.Linear(3, 3), mse_loss, np.ones((5, 3)), torch.ones(5, 3), TypeError, "must be tensors, .* got ndarray"),
@@ -144,6 +152,40 @@ def test_a_refused_call_leaves_everything_as_it_was(model, loss, x, y, error, se
         step(x, y)
     assert all((p.grad == 7).all() for p in model.parameters())
     assert step.undefined == 0
+
+
+class Counts(nn.Module):
+    """Counts its calls in a parameter or in a buffer, a new tensor each time: an old one torch itself refuses."""
+
+    def __init__(self, where):
+        super().__init__()
+        self.line, self.where = nn.Linear(3, 3), where
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        with torch.no_grad():
+            if self.where == "buffer":
+                self.calls = self.calls + 1
+            else:
+                self.line.bias.add_(1)
+        return self.line(x)
+
+
+@pytest.mark.parametrize("where", ["buffer", "parameter", "spectral_norm"])
+@pytest.mark.parametrize("micro_batch", [1, 8])
+def test_a_model_that_changes_itself_as_it_runs_is_refused(where, micro_batch):
+    model = spectral_norm(nn.Linear(3, 3)) if where == "spectral_norm" else Counts(where)
+    step = PrivateStep(model, mse_loss, micro_batch=micro_batch, **GOOD)
+    with pytest.raises(ValueError, match=r"must not change parameters and buffers .* how many examples were drawn"):
+        step(torch.ones(5, 3), torch.ones(5, 3))
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_buffers_that_stay_as_they_are_are_taken():
+    model = spectral_norm(nn.Linear(3, 3)).eval()
+    before = [buffer.clone() for buffer in model.buffers()]
+    PrivateStep(model, mse_loss, **GOOD)(torch.ones(5, 3), torch.ones(5, 3))
+    assert all(map(torch.equal, before, model.buffers()))
 
 
 @pytest.mark.parametrize("change", ["replaced", "frozen", "added"])

@@ -266,6 +266,13 @@ def test_old_copies_of_checkpoint_and_journal_together_are_refused_by_what_the_l
         run.trainer(folder)
 
 
+def test_a_run_that_has_ended_notes_nothing_more_however_often_it_is_taken_up(paid):
+    folder, ledger = paid
+    run.trainer(folder).fit()
+    run.trainer(folder).fit()
+    assert [entry.state for entry in ledger.entries()] == ["opened", "spent", "answered"]
+
+
 def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path):
     path = tmp_path / "other"
     path.write_bytes(b"x" * 2**17)

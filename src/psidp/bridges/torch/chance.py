@@ -8,6 +8,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -22,21 +23,25 @@ BY_VALUE = ("_sample_dirichlet", "_standard_gamma", "binomial", "poisson", "rrel
 All others of torch 2.13, dropout, attention and recurrent layers among them, go by shape.
 """
 
+ONE = RLock()
+"""Held while the generators are set aside."""
+
 
 @contextmanager
 def set_aside(device: torch.device) -> Iterator[None]:
-    """The generators of Python, NumPy and torch come back as they were."""
-    python, cpu = random.getstate(), torch.get_rng_state()
-    numpy = np.random.get_state(legacy=False)  # noqa: NPY002  what data sets use is the point
-    gpu = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002
-        torch.set_rng_state(cpu)
-        if gpu is not None:
-            torch.cuda.set_rng_state(gpu, device)
+    """The generators of Python, NumPy and torch come back as they were; one thread at a time, for all share them."""
+    with ONE:
+        python, cpu = random.getstate(), torch.get_rng_state()
+        numpy = np.random.get_state(legacy=False)  # noqa: NPY002  what data sets use is the point
+        gpu = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002
+            torch.set_rng_state(cpu)
+            if gpu is not None:
+                torch.cuda.set_rng_state(gpu, device)
 
 
 def renew(device: torch.device, seed: bytes | None = None) -> None:
@@ -52,7 +57,10 @@ def renew(device: torch.device, seed: bytes | None = None) -> None:
 
 
 class Watch(TorchDispatchMode):  # type: ignore[misc]
-    """Refuses random operators whose need of random numbers goes by the data: one example would move the others'."""
+    """Refuses random numbers that one example could move for the others.
+
+    Those of operators that draw more for some data than for other, and those of generators that `renew` does not reach.
+    """
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -64,5 +72,11 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                 f"model and loss must not use {name}: how many random numbers it takes depends on the data, and then "
                 "one example changes those of the others. Dropout, rand, randn and the like are fine."
             )
+        given = kwargs or {}
+        if any(isinstance(value, torch.Generator) for value in (*args, *given.values())):
+            raise ValueError(
+                f"model and loss must not draw from a torch.Generator of their own ({name}): it is not seeded anew, so "
+                "its numbers depend on how many examples came before. Leave it out, and torch's own is taken."
+            )
         operator: Callable[..., Any] = func
-        return operator(*args, **(kwargs or {}))
+        return operator(*args, **given)

@@ -40,20 +40,24 @@ class Payment:
             error.add_note("For a training that is: fewer steps, a lower sampling_rate or a larger noise_multiplier.")
             raise
 
-    def take_up(self, receipt: dict[str, Any], started: int) -> None:
-        """Go on with a run that was paid for; refused unless this very ledger holds the spend, and notes no more."""
+    def take_up(self, receipt: dict[str, Any], started: int) -> int | None:
+        """Go on with a run that was paid for; refused unless this very ledger holds the spend, and notes no more.
+
+        What it notes is returned, if it notes anything.
+        """
         entry = self._ledger.spent(receipt["entry"])
         if entry.hash != receipt["hash"]:
             raise ValueError(f"ledger must be the one that paid for this run; its entry {entry.id} is another.")
         after = self._ledger.entries(entry.budget, after=entry.id)
         notes = [one.details() for one in after if one.refers == entry.id]
-        noted = max((note["steps"] for note in notes if note["kind"] == "used"), default=0)
-        if not started >= noted:
+        noted: int | None = max((note["steps"] for note in notes if note["kind"] == "used"), default=None)
+        if noted is not None and not started >= noted:
             raise ValueError(
                 f"the ledger noted {noted} steps of this run, its journal counts {started}: checkpoint and journal are "
                 "old copies, and steps taken since would not count. Put the newest back, or begin a new run."
             )
         self._entry = entry
+        return noted
 
     @property
     def receipt(self) -> dict[str, Any]:

@@ -17,7 +17,8 @@ __all__ = ["Records"]
 class Records:
     """Pairs of inputs and targets under numbers 0 to n - 1: (inputs, targets) as tensors, or a map-style Dataset.
 
-    A Dataset may draw random numbers from Python, NumPy or torch, as augmentation does: each record has fresh ones.
+    A Dataset may draw random numbers from Python, NumPy or torch, as augmentation does, on the CPU or on the model's
+    device: each record has fresh ones.
 
     Examples:
         >>> records = Records((torch.arange(6.0).reshape(3, 2), torch.tensor([0, 1, 2])), torch.device("cpu"))
@@ -59,10 +60,10 @@ class Records:
             at = torch.tensor(chosen)
             return _both(lambda tensor: tensor.detach()[at.to(tensor.device)], self._data)
         data: Dataset[Any] = self._data
-        cpu, read = torch.device("cpu"), []
-        with set_aside(cpu):
+        read = []
+        with set_aside(self._device):
             for number in chosen:
-                renew(cpu)
+                renew(self._device)
                 read.append(data[number])
         return _pair(default_collate(read))
 

@@ -14,7 +14,7 @@ from psidp.bridges.torch.chance import Watch, renew, set_aside
 from psidp.bridges.torch.clipping import ClippedTotals, bound_of
 from psidp.bridges.torch.examples import Examples, count, mapped, micro_batches
 from psidp.bridges.torch.places import enough, even, order, overflow
-from psidp.bridges.torch.trainable import bytes_of_one, trainable
+from psidp.bridges.torch.trainable import Unchanged, bytes_of_one, trainable
 from psidp.symbols import Symbol, finite, symbol, whole
 
 __all__ = ["PrivateStep"]
@@ -41,7 +41,8 @@ class PrivateStep:
         docs/design/step.md says what is proved, what is measured and what is assumed.
 
     Args:
-        model: without BatchNorm; its trainable parameters float32, bfloat16 or float64 on one device.
+        model: without BatchNorm, and one that changes no buffer as it runs; its trainable parameters float32, bfloat16
+            or float64 on one device.
         loss: loss(output, target) -> one number, for a batch of one: it is called for each example alone.
         clip: largest L2 norm of one example's gradient, C, in [2^-100, 2^101).
         noise_multiplier: sigma over clip, in [2^-100, 2^100].
@@ -140,8 +141,8 @@ class PrivateStep:
         """
         values = {name: p.detach() for name, p in self.parameters.items()}
         each = vmap(grad(self._loss_of_one), in_dims=(None, 0, 0), randomness="different")
-        modes = tuple(module.training for module in self._model.modules())
-        with _steady(), set_aside(self._device), nullcontext() if modes in self._watched else Watch():
+        modes, model = tuple(module.training for module in self._model.modules()), Unchanged(self._model)
+        with set_aside(self._device), _steady(), nullcontext() if modes in self._watched else Watch():
             renew(self._device, seed)
             try:
                 found = each(values, inputs, targets)
@@ -152,6 +153,7 @@ class PrivateStep:
                     "model and loss must draw random numbers for each example, into new tensors. Write "
                     "torch.rand_like(x) for torch.empty(...).uniform_(), and nn.Dropout for masks of your own."
                 ) from error
+        model.check()
         self._watched.add(modes)
         return [found[name] for name in self.parameters]
 

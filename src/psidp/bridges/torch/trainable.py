@@ -9,7 +9,7 @@ from torch.nn.parameter import is_lazy
 
 from psidp.bridges.torch.clipping import MOST
 
-__all__ = ["bytes_of_one", "trainable"]
+__all__ = ["Unchanged", "bytes_of_one", "trainable"]
 
 TYPES = (torch.float32, torch.bfloat16, torch.float64)
 DEVICES = ("cpu", "cuda")
@@ -38,6 +38,37 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
 def bytes_of_one(parameters: dict[str, nn.Parameter]) -> int:
     """The bytes that the gradient of one example takes."""
     return sum(p.numel() * p.element_size() for p in parameters.values())
+
+
+class Unchanged:
+    """Parameters and buffers of a model as they are now, to refuse one that changes them as it runs.
+
+    They would count the micro-batches, and with micro_batch=1 the examples of a draw, without noise.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._before = [
+            (module, held, name, value, _version(value))
+            for module in model.modules()
+            for held in (module._parameters, module._buffers)
+            for name, value in held.items()
+            if value is not None
+        ]
+
+    def check(self) -> None:
+        """Refuse a model that wrote to one of them, or put another in its place."""
+        for module, held, name, value, version in self._before:
+            if not (held.get(name) is value and _version(value) == version):
+                raise ValueError(
+                    f"model must not change parameters and buffers as it runs, as {type(module).__name__} did with "
+                    f"{name}: they would tell how many examples were drawn. Put that part into eval mode, if it has "
+                    "one, or leave it out."
+                )
+
+
+def _version(value: torch.Tensor) -> int | None:
+    """How often a tensor was written to, which those of inference mode do not count."""
+    return None if value.is_inference() else value._version
 
 
 def _refuse_modules(model: nn.Module) -> None:

@@ -299,7 +299,7 @@ class PrivateTrainer:
     def _take_up(self) -> None:
         """Go on with the run that is kept; what may fail comes before the model changes."""
         if self._payment is not None:
-            self._payment.take_up(self._keep.terms["receipt"], self._started)
+            self._noted = self._payment.take_up(self._keep.terms["receipt"], self._started)
         state = self._keep.state
         if state is not None:
             self._update.load(state)
