@@ -80,7 +80,9 @@ def test_fewer_places_than_expected_promise_nothing():
     assert overflow(100.0, 100) == 1.0
 
 
-@pytest.mark.parametrize(("micro_batch", "slots", "kappa"), [(1, None, 0.0), (8, 0, 1.0), (8, 1000, 0.0)])
+@pytest.mark.parametrize(
+    ("micro_batch", "slots", "kappa"), [(1, None, 0.0), (1, 100, 0.0), (8, 0, 1.0), (8, 1000, 0.0)]
+)
 def test_kappa_is_the_chance_that_a_place_changes(micro_batch, slots, kappa):
     step = PrivateStep(
         nn.Linear(2, 1),
@@ -92,6 +94,7 @@ def test_kappa_is_the_chance_that_a_place_changes(micro_batch, slots, kappa):
         slots=slots,
     )
     assert step.kappa == pytest.approx(kappa, abs=1e-300)
+    assert step.slots == (1000 if slots == 1000 else 0)  # nothing is computed for nobody where all have one place
 
 
 def test_unless_told_a_step_has_places_enough():

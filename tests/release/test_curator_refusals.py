@@ -49,6 +49,7 @@ REFUSED = {
     "text summed": (lambda: [ask.sum("ward", 0, 1)], {}, "must hold numbers"),
     "edges fall": (lambda: [ask.histogram("cost", [3, 2])], {}, "increasing order"),
     "quantile outside": (lambda: [ask.quantiles("cost", [0, 1], at=[1.5])], {}, r"numbers in \(0, 1\)"),
+    "quantile whole": (lambda: [ask.quantiles("cost", [0, 1], at=1)], {}, r"numbers in \(0, 1\), got at=\[1\]"),
     "nothing asked": (list, {}, "at least one aggregate.* --count"),
     "asked twice": (lambda: [ask.count(), ask.count()], {}, "one twice"),
     "psi zero": (lambda: [ask.count()], {"psi": 0.0}, "must be above 0"),

@@ -203,15 +203,15 @@ def _show(answer: Answer, output: str, as_json: bool) -> None:
 
 
 def _save(answer: Answer, output: str) -> None:
-    """The answer in a file; where that fails, on standard output, since it was paid for."""
+    """The answer in a file; where that fails, on standard output, since it is released and paid for."""
     try:
         with Path(output).open("w", newline="", encoding="utf-8") as file:
             _write(answer, file)
     except OSError as error:
         _write(answer, sys.stdout)
         raise ValueError(
-            f"the answer could not be written to {output!r} ({error.strerror}). It was paid for, and stands on "
-            "standard output instead."
+            f"the answer could not be written to {output!r} ({error.strerror}). It is released all the same, and "
+            "stands on standard output instead."
         ) from error
 
 

@@ -149,7 +149,7 @@ def quantiles(
     column: str, edges: Iterable[float], at: float | Iterable[float] = (0.25, 0.5, 0.75), **terms: Any
 ) -> Aggregate:
     """Quantiles read from a noisy cumulative histogram on public edges, straight lines between them."""
-    given = [at] if isinstance(at, float) else list(at)
+    given = list(at) if isinstance(at, Iterable) else [at]
     if not (given and builtins.all(_real(q) and 0.0 < q < 1.0 for q in given)):
         raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={given}.")
     wanted = tuple(float(q) for q in given)

@@ -201,10 +201,11 @@ class PrivateStep:
 
     def _places(self, most: int, slots: int | None) -> tuple[int, int]:
         """Examples at a time, evenly, and places; where all examples have the only place, none need be empty."""
-        if slots == 0 or (slots is None and most == 1):
+        need = enough(self.expected_batch) if slots is None else whole("slots", slots or 1)
+        if slots == 0 or most == 1:
             return most, 0
-        size = even(enough(self.expected_batch) if slots is None else whole("slots", slots), most)
-        return size, size * ceil(enough(self.expected_batch) / size) if slots is None else slots
+        size = even(need, most)
+        return size, size * ceil(need / size) if slots is None else need
 
     @property
     def _device(self) -> torch.device:
