@@ -71,7 +71,8 @@ def test_a_plan_shows_sql_and_spends_nothing(psidp, files):
     code, out, _ = psidp(*words, "--plan", "--ledger", files / "ledger.db", "--budget", "survey")
     assert code == 0
     assert "GROUP BY" in out
-    assert "sigma 2, standard error 2" in out
+    assert "sigma 2.02031, standard error 2.02" in out  # 2 % of psi^2 measure what clipping takes
+    words += ["--clipping-share", 0]
     assert json.loads(psidp(*words, "--plan", "--json")[1])["expected"][0]["sigma"] == pytest.approx(2.0)
     ledger = Ledger(files / "ledger.db")
     assert [entry.state for entry in ledger.entries()] == ["opened"]
@@ -85,7 +86,7 @@ def test_every_aggregate_has_its_flag(psidp, files):
     code, out, _ = psidp(files / "visits.parquet", *flags, *terms)
     assert code == 0
     assert len(json.loads(out)["rows"]) == 8
-    assert (files / "a.csv").read_text().startswith("statistic,value,standard_error,lower,upper\n")
+    assert (files / "a.csv").read_text().startswith("statistic,value,standard_error,lower,upper,flag\n")
     code, out, _ = psidp(
         files / "visits.parquet", "--rows-are-units", "--count", "--psi", 1, "--adjacency", "replace-one", "--json"
     )

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from fractions import Fraction
-from math import ceil, floor, isnan, isqrt, sqrt, trunc
+from math import isnan, isqrt, trunc
 
 
 def totals(rows, unit, by, aggregate, lattice):
@@ -27,18 +27,14 @@ def totals(rows, unit, by, aggregate, lattice):
 
 
 def clipped(groups, aggregate, lattice):
-    """One unit's vector: clamped entry by entry, then shrunk to norm at most the bound."""
+    """One unit's vector: its exact sums times one integer weight over 2^30, cut toward zero."""
     bound = lattice.bound
     if aggregate.kind == "units":
         groups = {group: [min(lattice.truncated(1.0), bound)] for group in groups}
-    groups = {g: [max(-bound, min(bound, x)) for x in vector] for g, vector in groups.items()}
+    most = bound << 30
+    groups = {g: [max(-most, min(most, x)) for x in vector] for g, vector in groups.items()}
     square = sum(x * x for vector in groups.values() for x in vector)
-    if square <= bound * bound:
-        return groups
-    root = ceil(sqrt(float(square))) + 1
-    weight = floor(float(bound << 30) / float(root)) - 1
-    assert root * root >= square
-    assert weight * root <= bound << 30
+    weight = isqrt(most**2 // max(square, bound**2))
     return {g: [(1 if x > 0 else -1) * ((abs(x) * weight) >> 30) for x in v] for g, v in groups.items()}
 
 

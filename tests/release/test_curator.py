@@ -198,10 +198,11 @@ def test_every_source_gives_the_same(table, tmp_path):
 def test_shares_of_psi_add_up_and_weights_move_them(curator):
     asks = [ask.count(weight=3.0), ask.sum("cost", 0, 1000), ask.mean("cost", 0, 1000, contribution="auto")]
     asked = curator._question(asks, (), None, None, 0.7, 2.0, 0.95)
-    parts = [Guarantee(asked.psi_of(a)) for a in asked.asks] + [Guarantee(asked.psi_of_choice(asked.asks[2]))]
+    parts = [Guarantee(asked.psi_of(a)) for a in asked.asks] + [Guarantee(asked.psi_of_norms(a)) for a in asked.asks]
     total = psidp.compose(parts).psi
     assert 0.7 * (1 - 1e-12) < total <= 0.7
-    assert parts[0].psi == pytest.approx(0.7 * sqrt(0.6))
+    assert [p.psi for p in parts[::3]] == pytest.approx([0.7 * sqrt(0.6 * 0.98), 0.7 * sqrt(0.6 * 0.02)])
+    assert [p.psi for p in parts[2::3]] == pytest.approx([0.7 * sqrt(0.2 * 0.9), 0.7 * sqrt(0.2 * 0.1)])
 
 
 def test_replace_one_doubles_the_bound_and_says_so(table):
@@ -223,7 +224,8 @@ def test_a_plan_reads_no_row_and_says_what_comes(table):
     blind = Blind()
     blind.sql = sql
     curator._engine = blind
-    plan = curator.plan(ask.count(), ask.mean("cost", 0, 2000), by="ward", keys=["A"], psi=0.5)
+    asks = (ask.count(), ask.mean("cost", 0, 2000))
+    plan = curator.plan(*asks, by="ward", keys=["A"], psi=0.5, clipping_share=0.0)
     assert "GROUP BY" in plan.sql[0]
     assert plan.expected[0].sigma == pytest.approx(1.0 / (0.5 * sqrt(0.5)))
     assert plan.psi_for(2 * plan.expected[0].standard_error, "count") == pytest.approx(0.25)
@@ -309,7 +311,7 @@ def test_a_contribution_is_chosen_near_what_units_have():
 
 def test_frames_come_as_asked(curator):
     answer = curator.release(ask.count(), by="ward", keys=["A", "B"], psi=1.0)
-    names = ["ward", "statistic", "value", "standard_error", "lower", "upper"]
+    names = ["ward", "statistic", "value", "standard_error", "lower", "upper", "flag"]
     assert list(answer.frame().columns) == names
     assert answer.frame("polars").columns == names
     assert answer.frame("arrow").column_names == names
@@ -322,7 +324,8 @@ def test_summaries_say_cost_and_what_intervals_do_not_cover(curator):
         "psi = 0.25",
         "per patient",
         "does not cover what clipping takes away",
-        "share one clipping",
+        "scaled down by one factor",
+        "2% of psi^2 goes into saying what clipping took",
     ):
         assert words in text
 
@@ -344,12 +347,12 @@ def test_ten_thousand_releases_on_neighbours_are_as_far_apart_as_psi_says():
     tables = [Curator(pa.Table.from_pylist(r), "who") for r in (rows, rows + extra)]
     prepared = []
     for c in tables:
-        asked = c._question([ask.count(), ask.sum("x", 0, 10)], "ward", range(3), None, psi, 1.0, 0.95)
+        asked = c._question([ask.count(), ask.sum("x", 0, 10)], "ward", range(3), None, psi, 1.0, 0.95, 0.0)
         prepared.append(drawing.prepare(asked, c._engine))
     scores = []
     for draw in prepared:
-        drawn = [draw().noisy for _ in range(n)]
-        each = [sum(noisy.totals.sum() / noisy.sigma for _, _, noisy in one) for one in drawn]
+        drawn = [draw().parts for _ in range(n)]
+        each = [sum(part.noisy.totals.sum() / part.noisy.sigma for part in one) for one in drawn]
         scores.append(np.array(each))
     spread = scores[0].std()
     moved = (scores[1].mean() - scores[0].mean()) / spread

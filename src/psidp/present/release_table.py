@@ -21,6 +21,7 @@ from psidp.release.curator import Curator
 from psidp.release.keys import PrivateKeys, key_from_text
 from psidp.release.ledger import Ledger
 from psidp.release.plan import Plan
+from psidp.release.question import CLIPPING_SHARE
 
 __all__ = ["release_table"]
 
@@ -50,6 +51,9 @@ def release_table(
     where: Annotated[Words, _many("--where", '"age >= 18"; may be repeated')] = [],  # noqa: B006
     contribution: Annotated[str, typer.Option("--contribution", help="rows' worth a unit may add, or auto")] = "1",
     level: Annotated[float, typer.Option("--level", help="chance that an interval covers, (0,1)")] = 0.95,
+    clipping_share: Annotated[
+        float, typer.Option("--clipping-share", help="part of psi^2 for measuring what clipping takes, [0,0.5]")
+    ] = CLIPPING_SHARE,
     ledger: Annotated[
         str, typer.Option("--ledger", help="where spending is written down: a file or postgresql://")
     ] = "",
@@ -87,7 +91,7 @@ def release_table(
     )  # fmt: skip
     question: dict[str, Any] = {
         "psi": psi, "by": by, "keys": _keys(curator, by, keys, private_keys), "where": where, "level": level,
-        "contribution": _contribution(contribution),
+        "contribution": _contribution(contribution), "clipping_share": clipping_share,
     }  # fmt: skip
     try:
         if plan:
@@ -217,10 +221,10 @@ def _save(answer: Answer, output: str) -> None:
 
 def shown(answer: Answer) -> Any:
     """The answer as a table for a terminal."""
-    made = table("", [*answer.by, "statistic"], ["value", "standard error", "lower", "upper"])
+    made = table("", [*answer.by, "statistic"], ["value", "standard error", "lower", "upper", "flag"])
     for key, e in answer.rows:
         numbers = (f"{x:,.2f}" if abs(x) >= 10 else f"{x:.4g}" for x in (e.value, e.standard_error, e.lower, e.upper))
-        made.add_row(*("NULL" if k is None else str(k) for k in key), e.statistic, *numbers)
+        made.add_row(*("NULL" if k is None else str(k) for k in key), e.statistic, *numbers, e.flag)
     return made
 
 

@@ -14,7 +14,7 @@ from psidp.release.keys import Key
 
 __all__ = ["Answer", "packed"]
 
-COLUMNS = ("statistic", "value", "standard_error", "lower", "upper")
+COLUMNS = ("statistic", "value", "standard_error", "lower", "upper", "flag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Answer:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         names = self.names
         for key, e in self.rows:
-            numbers = (e.statistic, e.value, e.standard_error, e.lower, e.upper)
+            numbers = (e.statistic, e.value, e.standard_error, e.lower, e.upper, e.flag)
             yield dict(zip(names, (*key, *numbers), strict=True))
 
     @property
@@ -78,7 +78,7 @@ class Answer:
         bars = (
             f"Each interval covers its number with probability {self.level:g} over the noise. It does not cover what "
             "clipping takes away: values beyond their bounds count as the bound, and units with more than their share "
-            "of rows are scaled down."
+            "are scaled down."
         )
         return "\n".join(line for line in (*self.notes, paid, cost, self.left, bars) if line)
 
@@ -90,7 +90,7 @@ class Answer:
         """The answer as plain values."""
         rows = [
             {"key": [packed(k) for k in key], "statistic": e.statistic, "value": e.value}
-            | {"standard_error": _finite(e.standard_error), "lower": e.lower, "upper": e.upper}
+            | {"standard_error": _finite(e.standard_error), "lower": e.lower, "upper": e.upper, "flag": e.flag}
             for key, e in self.rows
         ]
         return {
@@ -109,7 +109,7 @@ class Answer:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The answer that to_dict wrote."""
         rows = tuple(
-            (tuple(_unpacked(k) for k in row["key"]), Estimate(*(row[name] for name in COLUMNS)))
+            (tuple(_unpacked(k) for k in row["key"]), Estimate(*(row.get(name, "") for name in COLUMNS)))
             for row in values["rows"]
         )
         guarantee = Guarantee.from_dict(values["guarantee"])

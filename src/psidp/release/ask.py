@@ -13,7 +13,6 @@ from numbers import Real
 from typing import Any, Literal
 
 __all__ = [
-    "CANDIDATES",
     "Aggregate",
     "count",
     "deviation",
@@ -27,9 +26,6 @@ __all__ = [
 
 Kind = Literal["count", "units", "sum", "mean", "variance", "deviation", "histogram", "quantiles"]
 Contribution = float | Literal["auto"] | None
-
-CANDIDATES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-"""Contributions that "auto" chooses among, unless told."""
 
 LARGEST = 2.0**1023
 MOST_ROWS = 2.0**20

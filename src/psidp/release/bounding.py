@@ -1,22 +1,31 @@
 """Contribution bounding in the engine: every unit's vector over all groups, clipped to its L2 bound in whole numbers.
 
-Rows become integers; a unit's rows in a group add up to a cell; each unit has a weight w, and its cells add
-sign(u) ((|u| w) >> 30): w = 2^30 where S = sum u^2 is at most B^2, else w = floor(B 2^30 / r) - 1 with r = ceil(sqrt S)
-+ 1. Group by, aggregate, join and CASE alone. docs/design/curator.md proves that no unit moves the totals beyond B.
+Rows become integers; a unit's rows in a group add up to a cell; each unit has one weight w for each aggregate, and its
+cells add sign(u) ((|u| w) >> 30): w = 2^30 where S = sum u^2 is at most B^2, else w = floor(B 2^30 / sqrt S), exactly.
+Group by, aggregate, join and CASE alone. docs/design/curator.md proves that no unit moves the totals beyond B.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from psidp.release.ask import Aggregate
 from psidp.release.cell import Coordinate, coordinates, ibis_library, number, real, stairs, usable, whole
 from psidp.release.lattice import SHIFT, Lattice
 
-__all__ = ["BIN", "Totals", "key_name"]
+__all__ = ["BIN", "SIZES", "Totals", "key_name"]
 
 BIN = "bin"
 UNIT, OWNER = "unit", "owner"
+ENTRY = "entry"
+"""Column that tells totals (-1) from numbers of units by size (aggregate * 64 + size)."""
+
+SIZES = tuple(2.0**k for k in range(21))
+"""Norms, in rows' worth, between which units are counted: at most 1, at most 2, ..., at most 2^20, above."""
+
+WIDE = "decimal(38, 0)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +35,8 @@ class Totals:
     Args:
         rows: the table after every filter. unit: its column that names units, or None where each row is its own.
         by: the columns that make groups. parts: the aggregates with their lattices. narrow: the engine adds up 64-bit
-        integers in 64 bits, and has to be told to use more.
+        integers in 64 bits, and has to be told to use more. measured: numbers of the aggregates for which units are
+        counted by the size of their norm.
     """
 
     rows: Any
@@ -34,6 +44,7 @@ class Totals:
     by: tuple[str, ...]
     parts: tuple[tuple[Aggregate, Lattice], ...]
     narrow: bool = False
+    measured: tuple[int, ...] = ()
 
     @property
     def coordinates(self) -> tuple[tuple[Coordinate, ...], ...]:
@@ -47,18 +58,26 @@ class Totals:
         return [key_name(i) for i in range(len(self.by))] + binned
 
     def expression(self) -> Any:
-        """Groups and their totals c0, c1, ...; for rows that are their own units, before Coordinate.in_steps."""
+        """Groups and their totals c0, c1, ...; for rows that are their own units, before Coordinate.in_steps.
+
+        Where units are measured a last column tells totals from numbers of units by size, which stand in c0.
+        """
         flat = [c for vector in self.coordinates for c in vector]
         rows = self._prepared(flat)
         if self.unit is None:
             return self._summed(rows, {f"c{i}": rows[f"c{i}"] for i in range(len(flat))})
-        weighted = self._weighted(self._cells(rows, flat))
-        return self._summed(weighted, self._added(weighted))
+        cells = self._cells(rows, flat)
+        norms = self._norms(cells)
+        weighted = self._weighted(cells, norms)
+        totals = self._summed(weighted, self._added(weighted))
+        return self._with_sizes(totals, norms) if self.measured else totals
 
-    def norms(self) -> Any:
-        """One row for each unit: q0, q1, ..., its squared norms under each aggregate's clamp."""
+    def sizes(self) -> Any:
+        """How many units have a norm of each size, for the measured aggregates alone: entry and n."""
         flat = [c for vector in self.coordinates for c in vector]
-        return self._norms(self._cells(self._prepared(flat), flat))
+        norms = self._norms(self._cells(self._prepared(flat), flat))
+        counted = [self._counted(norms, j) for j in self.measured]
+        return reduce(lambda a, b: a.union(b), counted)
 
     def _prepared(self, flat: Sequence[Coordinate]) -> Any:
         """Only what is needed, under names of ours: unit, keys, bin, and what is summed."""
@@ -82,34 +101,35 @@ class Totals:
         return cells.select(*names, **{f"c{i}": c.of_unit(cells[f"c{i}"]) for i, c in enumerate(flat)})
 
     def _over_rows(self, rows: Any, name: str, coordinate: Coordinate) -> Any:
-        """The sum over a unit's rows in a group, before it is clamped: exact, or beyond every bound."""
-        if _counts_all(coordinate):
-            return rows.count()
-        return rows[name].cast("float64").sum() if coordinate.saturates else self._sum(rows[name])
-
-    def _squares(self, cells: Any) -> dict[str, Any]:
-        """The squared norm of a cell under each aggregate."""
-        squares, i = {}, 0
-        for j, vector in enumerate(self.coordinates):
-            terms = [cells[f"c{i + n}"].cast("int64") for n in range(len(vector))]
-            squares[f"q{j}"] = sum((x * x for x in terms[1:]), terms[0] * terms[0])
-            i += len(vector)
-        return squares
+        """The exact sum over a unit's rows in a group."""
+        if coordinate.power:
+            return self._sum(rows[name])
+        return rows.count() if coordinate.counts_all else rows.count(where=rows[name] == whole(1))
 
     def _norms(self, cells: Any) -> Any:
-        """One row a unit with its squared norms."""
-        squared = cells.select(UNIT, **self._squares(cells))
+        """One row a unit: its squared norms s0, s1, ... under each aggregate, exact; with the cell where it is one."""
+        small, large, i = {}, {}, 0
+        for j, vector in enumerate(self.coordinates):
+            small[f"q{j}"], large[f"b{j}"] = _squares([cells[f"c{i + n}"] for n in range(len(vector))])
+            i += len(vector)
         if not self.groups:
-            return squared
-        return squared.group_by(UNIT).aggregate(**{f"q{j}": squared[f"q{j}"].sum() for j in range(len(self.parts))})
+            squared = cells.mutate(**small, **large)
+            added = {f"s{j}": _together(squared[f"q{j}"], squared[f"b{j}"]) for j in range(len(self.parts))}
+            return squared.mutate(**added)
+        squared = cells.select(UNIT, **small, **large)
+        sums = {name: self._sum(squared[name]) for name in small} | {name: squared[name].sum() for name in large}
+        units = squared.group_by(UNIT).aggregate(**sums)
+        added = {f"s{j}": _together(units[f"q{j}"], units[f"b{j}"]) for j in range(len(self.parts))}
+        return units.select(UNIT, **added)
 
-    def _weighted(self, cells: Any) -> Any:
+    def _weighted(self, cells: Any, norms: Any) -> Any:
         """Cells with their unit's weights w0, w1, ...; where there is one group, a unit is one cell."""
-        norms = self._norms(cells) if self.groups else cells.mutate(**self._squares(cells))
-        weights = {f"w{j}": _weight(norms[f"q{j}"], lattice.bound) for j, (_, lattice) in enumerate(self.parts)}
+        numbered = list(enumerate(lattice for _, lattice in self.parts))
+        tried = norms.mutate(**{f"n{j}": _quotient(norms[f"s{j}"], lattice) for j, lattice in numbered})
+        weights = {f"w{j}": _weight(tried[f"s{j}"], tried[f"n{j}"], lattice) for j, lattice in numbered}
         if not self.groups:
-            return norms.mutate(**weights)
-        units = norms.select(**{OWNER: norms[UNIT]}, **weights)
+            return tried.mutate(**weights)
+        units = tried.select(**{OWNER: tried[UNIT]}, **weights)
         return cells.inner_join(units, cells[UNIT] == units[OWNER])
 
     def _added(self, weighted: Any) -> dict[str, Any]:
@@ -117,7 +137,7 @@ class Totals:
         added, i = {}, 0
         for j, vector in enumerate(self.coordinates):
             for coordinate in vector:
-                cell, weight = weighted[f"c{i}"].cast("int64"), weighted[f"w{j}"].cast("int64")
+                cell, weight = weighted[f"c{i}"], weighted[f"w{j}"].cast("int64")
                 added[f"c{i}"] = _shrink(cell, weight, coordinate.signed)
                 i += 1
         return added
@@ -125,12 +145,31 @@ class Totals:
     def _summed(self, rows: Any, added: dict[str, Any]) -> Any:
         """Totals by group."""
         named = rows.select(*self.groups, **added)
-        totals = {name: self._sum(named[name]).cast("decimal(38, 0)") for name in added}
+        totals = {name: self._sum(named[name]).cast(WIDE) for name in added}
         return named.group_by(self.groups).aggregate(**totals) if self.groups else named.aggregate(**totals)
+
+    def _with_sizes(self, totals: Any, norms: Any) -> Any:
+        """The totals, and below them how many units have a norm of each size."""
+        ibis = ibis_library()
+        schema = totals.schema()
+        parts = [totals.mutate(**{ENTRY: whole(-1)})]
+        for j in self.measured:
+            counted = self._counted(norms, j)
+            blank = {name: ibis.null(kind) for name, kind in schema.items() if name != "c0"}
+            columns = blank | {"c0": counted.n.cast(WIDE)}
+            parts.append(counted.select(**{name: columns[name] for name in schema}, **{ENTRY: counted[ENTRY]}))
+        return reduce(lambda a, b: a.union(b), parts)
+
+    def _counted(self, norms: Any, j: int) -> Any:
+        """How many units have a norm of each size under one aggregate."""
+        aggregate, lattice = self.parts[j]
+        over = [_decimal(lattice.truncated(size * aggregate.reach) ** 2 + 1) for size in SIZES]
+        sized = norms.select(**{ENTRY: stairs(norms[f"s{j}"], over, [64 * j + k for k in range(len(SIZES) + 1)])})
+        return sized.group_by(ENTRY).aggregate(n=sized.count())
 
     def _sum(self, column: Any) -> Any:
         """A sum that cannot overflow."""
-        return column.cast("decimal(38, 0)").sum() if self.narrow else column.sum()
+        return column.cast(WIDE).sum() if self.narrow else column.sum()
 
 
 def key_name(index: int) -> str:
@@ -138,16 +177,37 @@ def key_name(index: int) -> str:
     return f"k{index}"
 
 
-def _counts_all(coordinate: Coordinate) -> bool:
-    """Whether every row counts, so that the engine need not look at a value."""
-    return coordinate.power == 0 and (coordinate.aggregate.parts == 1)
+def _squares(cell: Sequence[Any]) -> tuple[Any, Any]:
+    """The squared norm of a cell in two parts, one of which is nothing: in 64 bits where its entries are at most 2^30,
+    else in decimals of 38 digits, which are slow. Of 18 digits DuckDB would make 64 bits, and fail by the data."""
+    ibis, most = ibis_library(), 1 << SHIFT
+    small = reduce(and_, [(c <= whole(most)) & (c >= whole(-most)) for c in cell])
+    narrow = reduce(lambda a, b: a + b, [c * c for c in cell])
+    wide = reduce(lambda a, b: a + b, [(c.cast("decimal(19, 0)") * c.cast("decimal(19, 0)")).cast(WIDE) for c in cell])
+    return ibis.cases((small, narrow), else_=whole(0)), ibis.cases((small, ibis.null(WIDE)), else_=wide)
 
 
-def _weight(square: Any, bound: int) -> Any:
-    """2^30 within the bound, else floor(B 2^30 / r) - 1, r = ceil(sqrt S) + 1: both one beyond a double's error."""
-    root = square.cast("float64").sqrt().ceil() + real(1.0)
-    shrinking = (real(float(bound << SHIFT)) / root).floor().cast("int64") - whole(1)
-    return ibis_library().cases((square > whole(bound**2), shrinking), else_=whole(1 << SHIFT)).cast("int32")
+def _together(small: Any, large: Any) -> Any:
+    """S: the two parts of a squared norm."""
+    return small.cast(f"!{WIDE}") + large.fill_null(_decimal(0))
+
+
+def _quotient(square: Any, lattice: Lattice) -> Any:
+    """floor(B 2^30 / sqrt S) or one more, for S >= B^2: the quotient in doubles, off by less than 2^-19."""
+    root = ibis_library().cases(
+        (square <= _decimal(lattice.bound**2), real(float(lattice.bound))), else_=square.cast("float64").sqrt()
+    )
+    return (real(float(lattice.most)) / root - real(2.0**-10)).floor().cast("int64") + whole(1)
+
+
+def _weight(square: Any, quotient: Any, lattice: Lattice) -> Any:
+    """2^30 within the bound, else floor(B 2^30 / sqrt S): integers decide between the quotient and one less."""
+    fits = square * (quotient * quotient).cast("decimal(19, 0)") <= _decimal(lattice.most**2)
+    return (
+        ibis_library()
+        .cases((square <= _decimal(lattice.bound**2), whole(1 << SHIFT)), (fits, quotient), else_=quotient - whole(1))
+        .cast("int32")
+    )
 
 
 def _shrink(cell: Any, weight: Any, signed: bool) -> Any:
@@ -155,3 +215,8 @@ def _shrink(cell: Any, weight: Any, signed: bool) -> Any:
     if not signed:
         return (cell * weight) >> SHIFT
     return ibis_library().cases((cell < whole(0), -((-cell * weight) >> SHIFT)), else_=(cell * weight) >> SHIFT)
+
+
+def _decimal(value: int) -> Any:
+    """A whole number of up to 38 digits in SQL."""
+    return ibis_library().literal(str(value)).cast(WIDE)

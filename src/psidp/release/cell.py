@@ -1,4 +1,4 @@
-"""Cells: what the rows of one unit in one group add up to, as integers clamped to a bound. Ibis expressions only.
+"""Cells: what the rows of one unit in one group add up to, as exact integers. Ibis expressions only.
 
 Spelled with CASE, since engines clip NaN and NULL differently, round casts differently and disagree on literals. No
 arithmetic touches a value before comparisons have clipped it: PostgreSQL raises on overflow and underflow, and an error
@@ -14,7 +14,21 @@ from psidp.errors import MissingExtraError
 from psidp.release.ask import Aggregate
 from psidp.release.lattice import Lattice
 
-__all__ = ["Coordinate", "boundless", "coordinates", "ibis_library", "number", "real", "stairs", "usable", "whole"]
+__all__ = [
+    "Coordinate",
+    "boundless",
+    "coordinates",
+    "fine_enough",
+    "ibis_library",
+    "number",
+    "real",
+    "stairs",
+    "usable",
+    "whole",
+]
+
+FINE = 1000
+"""Steps of the integer grid that a row must be."""
 
 
 def ibis_library() -> Any:
@@ -47,11 +61,9 @@ class Coordinate:
         return self.power > 0 and (self.aggregate.kind != "sum" or self.aggregate.lower < 0.0)
 
     @property
-    def saturates(self) -> bool:
-        """Whether rows have one sign, so that a sum of doubles is exact or beyond every bound."""
-        return self.power == 0 or (
-            self.aggregate.kind == "sum" and not self.aggregate.lower < 0.0 < self.aggregate.upper
-        )
+    def counts_all(self) -> bool:
+        """Whether every row counts, so that the engine need not look at a value."""
+        return self.power == 0 and self.aggregate.parts == 1
 
     def row(self, table: Any) -> Any:
         """What is summed over the rows: 1 for a row that counts, an integer for its value."""
@@ -63,15 +75,15 @@ class Coordinate:
         return ibis.cases((usable(table[a.column]), ibis.literal(1, "int64")), else_=ibis.literal(0, "int64"))
 
     def of_unit(self, total: Any) -> Any:
-        """The sum over one unit's rows in one group, in lattice steps, clamped to the bound; 32 bits."""
-        ibis, bound = ibis_library(), self.lattice.bound
+        """The sum over one unit's rows in one group, in lattice steps: exact, cut where it is 2^30 bounds; 64 bits."""
+        ibis, most = ibis_library(), self.lattice.most
         if self.aggregate.kind == "units":
-            return ibis.literal(min(self.weight, bound), "int32")
+            return whole(min(self.weight, self.lattice.bound)).cast("!int64")  # else 32 bits on DuckDB
         if self.power:
-            below = [(total <= -bound, -bound)] if self.signed else []
-            return ibis.cases((total >= bound, bound), *below, else_=total).cast("int32")
-        full = -(-bound // self.weight)
-        return ibis.cases((total >= full, bound), else_=total * self.weight).cast("int32")
+            below = [(total <= whole(-most), whole(-most))] if self.signed else []
+            return ibis.cases((total >= whole(most), whole(most)), *below, else_=total.cast("!int64"))
+        full = -(-most // self.weight)
+        return ibis.cases((total >= whole(full), whole(most)), else_=total.cast("!int64") * whole(self.weight))
 
     def in_steps(self, total: int) -> int:
         """A sum over rows that are units of their own, in lattice steps."""
@@ -125,14 +137,18 @@ class Coordinate:
 
 def coordinates(aggregate: Aggregate, lattice: Lattice) -> tuple[Coordinate, ...]:
     """The vector of one row, coordinate by coordinate."""
-    powers = (1,) if aggregate.kind == "sum" else range(aggregate.parts)
-    made = tuple(Coordinate(aggregate, lattice, power) for power in powers)
-    if not (aggregate.kind == "sum" or made[0].weight >= 1000):
+    if not fine_enough(aggregate, lattice):
         raise ValueError(
-            f"contribution of {aggregate.name!r} is too large for so many groups: a row would be less than 1,000 steps "
-            "of the integer grid. Ask for fewer groups or a smaller contribution."
+            f"contribution of {aggregate.name!r} is too large for so many groups: a row would be less than {FINE:,} "
+            "steps of the integer grid. Ask for fewer groups or a smaller contribution."
         )
-    return made
+    powers = (1,) if aggregate.kind == "sum" else range(aggregate.parts)
+    return tuple(Coordinate(aggregate, lattice, power) for power in powers)
+
+
+def fine_enough(aggregate: Aggregate, lattice: Lattice) -> bool:
+    """Whether a row is so many steps that cutting it to whole ones does not matter."""
+    return aggregate.kind == "sum" or Coordinate(aggregate, lattice, 0).weight >= FINE
 
 
 def middle_and_half(aggregate: Aggregate) -> tuple[float, float]:

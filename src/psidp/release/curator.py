@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR, Context
+from math import nan
 from pathlib import Path
 from typing import Any
 
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.release.answer import Answer
 from psidp.release.ask import Aggregate, Contribution
-from psidp.release.drawing import Drawn, prepare
+from psidp.release.drawing import Drawn, Part, prepare
 from psidp.release.engine import Engine, open_table
-from psidp.release.estimate import estimates
-from psidp.release.plan import Plan, notes_on, planned, private_keys
-from psidp.release.question import Question, check_unit, question
+from psidp.release.estimate import Estimate, estimates
+from psidp.release.flags import flagged
+from psidp.release.notes import flag_notes, notes_on, private_keys, what_clipping_took
+from psidp.release.plan import Plan, planned
+from psidp.release.question import CLIPPING_SHARE, Question, check_unit, question
 
 __all__ = ["Curator"]
 
@@ -72,6 +75,7 @@ class Curator:
         self.protects: str = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
         self._engine = Engine(self.table)
         self._opened = self.table is not table
+        self._source = table
 
     def __repr__(self) -> str:
         kept = f", budget={self.budget!r}" if self.budget else ""
@@ -95,9 +99,10 @@ class Curator:
         where: Any = None,
         contribution: Contribution = 1.0,
         level: float = 0.95,
+        clipping_share: float = CLIPPING_SHARE,
     ) -> Plan:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
-        return planned(self._question(asks, by, keys, where, psi, contribution, level), self._engine)
+        return planned(self._question(asks, by, keys, where, psi, contribution, level, clipping_share), self._engine)
 
     def release(
         self,
@@ -108,6 +113,7 @@ class Curator:
         where: Any = None,
         contribution: Contribution = 1.0,
         level: float = 0.95,
+        clipping_share: float = CLIPPING_SHARE,
         purpose: str = "",
         key: str = "",
     ) -> Answer:
@@ -121,12 +127,14 @@ class Curator:
             where: which rows, such as "age >= 18" or ibis._.age >= 18.
             contribution: rows' worth that one unit may add, [1, 2^20], or "auto"; an aggregate's own goes first.
             level: chance that an interval covers.
+            clipping_share: part of psi^2, [0, 0.5], that goes into measuring how many units were clipped and how much
+                of the total that took; 0 measures nothing. "auto" has measured it already.
             purpose: why, for the ledger; the question in words unless told.
             key: idempotency key: the same question under the same key gets the stored answer and costs nothing.
 
         Nothing is spent when the engine fails before noise could have been drawn.
         """
-        asked = self._question(asks, by, keys, where, psi, contribution, level)
+        asked = self._question(asks, by, keys, where, psi, contribution, level, clipping_share)
         if self.ledger is None:
             if key:
                 raise ValueError("key (idempotency key) needs a ledger, which keeps the answer.")
@@ -168,31 +176,24 @@ class Curator:
         psi: float,
         contribution: Contribution,
         level: float,
+        clipping_share: float = CLIPPING_SHARE,
     ) -> Question:
         return question(
             self.table, self.unit, asks, by=by, keys=keys, where=where, psi=psi, contribution=contribution,
-            adjacency=self.adjacency, protects=self.protects, level=level,
+            adjacency=self.adjacency, protects=self.protects, level=level, clipping_share=clipping_share,
+            source=self._source,
         )  # fmt: skip
 
     def _answered(self, asked: Question, drawn: Drawn) -> Answer:
         """The answer made of noisy totals."""
-        rows = tuple(
-            (key, estimate)
-            for group, key in enumerate(drawn.keys)
-            for a, lattice, noisy in drawn.noisy
-            for estimate in estimates(a, lattice, noisy, group, asked.level)
-        )
-        said = [f"Asked: {self._words(asked)}."]
-        alike: dict[float, list[str]] = {}
-        for a, c in zip(asked.asks, drawn.contributions, strict=True):
-            alike.setdefault(c, []).append(a.name)
-        for c, names in alike.items() if self.unit is not None else ():
-            worth = "one row's worth" if c == 1.0 else f"{c:g} rows' worth"
-            said.append(f"{', '.join(names)}: one {self.protects} adds at most {worth} (L2, over all groups).")
+        judged = [_estimated(part, len(drawn.keys), asked.level) for part in drawn.parts]
+        rows = tuple((key, e) for group, key in enumerate(drawn.keys) for part in judged for e in part[group])
+        said = [f"Asked: {self._words(asked)}.", *what_clipping_took(asked, drawn)]
         said += [private_keys(asked)] if asked.private else []
         said += (
             [] if drawn.keys else ["No key came through. More psi, a larger kappa or coarser groups let more through."]
         )
+        said += flag_notes([e for _, e in rows])
         return Answer(asked.by, rows, asked.guarantee, asked.level, (*said, *notes_on(asked)))
 
     def _words(self, asked: Question) -> str:
@@ -200,3 +201,10 @@ class Curator:
         groups = f" by {', '.join(asked.by)}" if asked.by else ""
         some = f" where {asked.some}" if asked.some else ""
         return f"{', '.join(a.name for a in asked.asks)}{groups}{some}"
+
+
+def _estimated(part: Part, groups: int, level: float) -> list[list[Estimate]]:
+    """What one aggregate says of each group, flagged where clipping may have moved it."""
+    lost = nan if part.norms is None else part.norms.lost(part.contribution)[0]
+    found = [estimates(part.aggregate, part.lattice, part.noisy, group, level) for group in range(groups)]
+    return flagged(part.aggregate, found, lost)

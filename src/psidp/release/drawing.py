@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -11,29 +10,50 @@ from numpy.typing import NDArray
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector, histogram
 from psidp.noise.totals import LARGEST
-from psidp.release.ask import CANDIDATES, Aggregate
-from psidp.release.bounding import BIN, Totals
-from psidp.release.cell import stairs, whole
+from psidp.release.ask import Aggregate
+from psidp.release.bounding import BIN, SIZES, Totals
 from psidp.release.clipping import ClippedSum
+from psidp.release.contribution import best_contribution
 from psidp.release.engine import Engine
 from psidp.release.estimate import Noisy
 from psidp.release.keys import Key, PrivateKeys, plain_key
 from psidp.release.lattice import Lattice
 from psidp.release.mechanism import GaussianMechanism
 from psidp.release.question import Question
+from psidp.release.unit_norms import UnitNorms
 
-__all__ = ["Drawn", "prepare"]
+__all__ = ["Drawn", "Part", "prepare"]
 
 Ints = NDArray[np.int64]
+Sizes = dict[Aggregate, Ints]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One aggregate of a release: its contribution, its noisy totals, and the noisy unit norms where they were paid."""
+
+    aggregate: Aggregate
+    contribution: float
+    lattice: Lattice
+    noisy: Noisy
+    norms: UnitNorms | None
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Noisy totals of every aggregate, the keys they belong to, the contributions that were used."""
+    """Everything noisy of a release, and the keys it belongs to."""
 
     keys: tuple[Key, ...]
-    contributions: tuple[float, ...]
-    noisy: tuple[tuple[Aggregate, Lattice, Noisy], ...]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Exact totals in lattice steps, groups by bins by coordinates; and units by size, where those are measured."""
+
+    lattice: Lattice
+    totals: Ints
+    sizes: Ints | None
 
 
 def prepare(asked: Question, engine: Engine) -> Callable[[], Drawn]:
@@ -46,53 +66,65 @@ def prepare(asked: Question, engine: Engine) -> Callable[[], Drawn]:
     keys = tuple(asked.keys)  # type: ignore[arg-type]
     if any(a.contribution == "auto" for a in asked.asks):
         sizes = _unit_sizes(asked, engine, keys)
-        return lambda: _with_contributions(asked, engine, keys, _chosen_contributions(asked, keys, sizes))
-    totals = _exact(asked, engine, keys, asked.largest())
-    return lambda: _drawn(asked, keys, asked.largest(), totals)
+        return lambda: _with_sizes(asked, engine, keys, sizes)
+    exact = _exact(asked, engine, keys, asked.fixed())
+    return lambda: _drawn(asked, keys, asked.fixed(), exact, {})
 
 
 def _with_keys(asked: Question, engine: Engine, keys: tuple[Key, ...]) -> Drawn:
-    """The rest, once keys are known to all."""
-    if not keys:
-        return Drawn((), tuple(asked.largest()), ())
-    sizes = _unit_sizes(asked, engine, keys)
-    return _with_contributions(asked, engine, keys, _chosen_contributions(asked, keys, sizes))
+    """Query totals and add noise, after private keys were chosen."""
+    return _with_sizes(asked, engine, keys, _unit_sizes(asked, engine, keys)) if keys else Drawn((), ())
 
 
-def _with_contributions(
-    asked: Question, engine: Engine, keys: tuple[Key, ...], contributions: Sequence[float]
-) -> Drawn:
-    """The rest, once contributions are known to all."""
-    return _drawn(asked, keys, contributions, _exact(asked, engine, keys, contributions))
+def _with_sizes(asked: Question, engine: Engine, keys: tuple[Key, ...], sizes: Sizes) -> Drawn:
+    """Choose contributions from noisy unit norms, then query totals and add noise."""
+    norms = {a: _norms(asked, a, exact) for a, exact in sizes.items()}
+    contributions = [
+        best_contribution(a, norms[a], len(keys), asked.psi_of(a)) if a in norms else fixed
+        for a, fixed in zip(asked.asks, asked.fixed(), strict=True)
+    ]
+    return _drawn(asked, keys, contributions, _exact(asked, engine, keys, contributions), norms)
 
 
 def _exact(
     asked: Question, engine: Engine, keys: Sequence[Key], contributions: Sequence[float]
-) -> dict[Aggregate, tuple[Lattice, Ints]]:
-    """Totals in lattice steps: groups by bins by coordinates."""
+) -> dict[Aggregate, Exact]:
+    """Exact totals of every aggregate, and units by size for those that choose nothing but are measured."""
     place = {key: i for i, key in enumerate(keys)}
-    found: dict[Aggregate, tuple[Lattice, Ints]] = {}
+    found: dict[Aggregate, Exact] = {}
     for query in asked.totals(contributions, keys, engine.narrow):
-        arrays = [np.zeros((len(keys), a.bins, a.parts), np.int64) for a, _ in query.parts]
+        empty = [
+            Exact(grid, np.zeros((len(keys), a.bins, a.parts), np.int64), _no_sizes() if j in query.measured else None)
+            for j, (a, grid) in enumerate(query.parts)
+        ]
         for row in engine.rows(query.expression()):
-            _place(query, row, place, arrays)
-        found |= {a: (lattice, array) for (a, lattice), array in zip(query.parts, arrays, strict=True)}
+            _place(query, row, place, empty)
+        found |= {a: exact for (a, _), exact in zip(query.parts, empty, strict=True)}
     return found
 
 
-def _place(query: Totals, row: tuple[Any, ...], place: dict[Key, int], arrays: list[Ints]) -> None:
+def _no_sizes() -> Ints:
+    return np.zeros(len(SIZES) + 1, np.int64)
+
+
+def _place(query: Totals, row: tuple[Any, ...], place: dict[Key, int], found: list[Exact]) -> None:
     """One row of a result into the arrays; beyond 2^61 steps a total counts as that."""
     width = len(query.groups)
+    if query.measured and (entry := int(row[-1])) >= 0:
+        sizes = found[entry // 64].sizes
+        assert sizes is not None
+        sizes[entry % 64] = int(row[width])
+        return
     binned = BIN in query.groups
     key = tuple(plain_key(value) for value in row[: width - binned])
     if key not in place:
         return
     group, box, at = place[key], int(row[width - 1]) if binned else 0, width
-    for array, vector in zip(arrays, query.coordinates, strict=True):
+    for exact, vector in zip(found, query.coordinates, strict=True):
         for i, coordinate in enumerate(vector):
             total = int(row[at] or 0)
             total = total if query.unit is not None else coordinate.in_steps(total)
-            array[group, box, i] = min(max(total, -LARGEST), LARGEST)
+            exact.totals[group, box, i] = min(max(total, -LARGEST), LARGEST)
             at += 1
 
 
@@ -100,16 +132,26 @@ def _drawn(
     asked: Question,
     keys: tuple[Key, ...],
     contributions: Sequence[float],
-    totals: dict[Aggregate, tuple[Lattice, Ints]],
+    found: dict[Aggregate, Exact],
+    norms: dict[Aggregate, UnitNorms],
 ) -> Drawn:
-    """Noise on every total."""
-    noisy = []
+    """Noise on every total, and on every number of units."""
+    parts = []
     for a, contribution in zip(asked.asks, contributions, strict=True):
-        lattice, exact = totals[a]
+        exact = found[a]
         mechanism = GaussianMechanism(asked.sensitivity(a, contribution), asked.sigma(a, contribution), asked.adjacency)
-        release = mechanism.release(ClippedSum(lattice.norm, lattice.unit, exact))
-        noisy.append((a, lattice, Noisy(release.value, release.sigma, release.rounding)))
-    return Drawn(keys, tuple(contributions), tuple(noisy))
+        release = mechanism.release(ClippedSum(exact.lattice.norm, exact.lattice.unit, exact.totals))
+        noisy = Noisy(release.value, release.sigma, release.rounding)
+        seen = norms.get(a) if exact.sizes is None else _norms(asked, a, exact.sizes)
+        parts.append(Part(a, contribution, exact.lattice, noisy, seen))
+    return Drawn(keys, tuple(parts))
+
+
+def _norms(asked: Question, aggregate: Aggregate, sizes: Ints) -> UnitNorms:
+    """Noise on the numbers of units by size; a unit is in one of them."""
+    sensitivity = histogram(asked.adjacency)
+    sigma = Guarantee(asked.psi_of_norms(aggregate)).sigma(sensitivity)
+    return UnitNorms(GaussianMechanism(sensitivity, sigma, asked.adjacency).release(sizes).value, sigma)
 
 
 def _chosen_keys(asked: Question, private: PrivateKeys, counts: list[tuple[Any, ...]]) -> tuple[Key, ...]:
@@ -125,39 +167,11 @@ def _chosen_keys(asked: Question, private: PrivateKeys, counts: list[tuple[Any, 
     return tuple(sorted(kept, key=lambda key: [(value is None, str(type(value)), value) for value in key]))
 
 
-def _unit_sizes(asked: Question, engine: Engine, keys: tuple[Key, ...]) -> dict[Aggregate, Ints]:
-    """For each aggregate that is to choose, how many units lie between its candidates; exact."""
-    sizes = {}
-    for query in asked.totals(asked.largest(), keys, engine.narrow):
-        for a, lattice in query.parts:
-            if a.contribution != "auto":
-                continue
-            alone = Totals(query.rows, query.unit, query.by, ((a, lattice),), query.narrow).norms()
-            bounds = [lattice.truncated(c * a.reach) for c in CANDIDATES[:-1]]
-            over = [whole(bound * bound + 1) for bound in bounds]
-            binned = alone.select(size=stairs(alone.q0, over, range(len(CANDIDATES))))
-            counted = binned.group_by("size").aggregate(n=binned.count())
-            sizes[a] = np.zeros(len(CANDIDATES), np.int64)
-            for size, n in engine.rows(counted):
-                sizes[a][int(size)] = int(n)
+def _unit_sizes(asked: Question, engine: Engine, keys: tuple[Key, ...]) -> Sizes:
+    """For each aggregate that is to choose, how many units have a norm of each size; exact."""
+    sizes: Sizes = {}
+    for query in asked.choices(keys, engine.narrow):
+        sizes |= {a: _no_sizes() for a, _ in query.parts}
+        for entry, n in engine.rows(query.sizes()):
+            sizes[query.parts[int(entry) // 64][0]][int(entry) % 64] = int(n)
     return sizes
-
-
-def _chosen_contributions(asked: Question, keys: Sequence[Key], sizes: dict[Aggregate, Ints]) -> list[float]:
-    """Smallest candidate that clips no more units than noise would hide: sqrt(totals)/psi, and twice the doubt."""
-    chosen = []
-    for a, largest in zip(asked.asks, asked.largest(), strict=True):
-        if a.contribution != "auto":
-            chosen.append(largest)
-            continue
-        sensitivity = histogram(asked.adjacency)
-        mechanism = GaussianMechanism(
-            sensitivity, Guarantee(asked.psi_of_choice(a)).sigma(sensitivity), asked.adjacency
-        )
-        noisy = mechanism.release(sizes[a]).value
-        over = np.cumsum(noisy[::-1])[::-1]  # over[i + 1]: units above candidate i
-        enough = sqrt(len(keys) * a.bins) / asked.psi_of(a)
-        doubt = 2.0 * mechanism.sigma * np.sqrt(np.arange(len(CANDIDATES), 0, -1))
-        fits = [c for i, c in enumerate(CANDIDATES[:-1]) if over[i + 1] <= enough + doubt[i + 1]]
-        chosen.append(fits[0] if fits else CANDIDATES[-1])
-    return chosen

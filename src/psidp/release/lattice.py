@@ -8,7 +8,7 @@ from typing import Self
 __all__ = ["SHIFT", "Lattice"]
 
 SHIFT = 30
-"""Shrinking multiplies by an integer of at most 2^30 and drops so many bits."""
+"""Clipping multiplies by an integer weight of at most 2^30 and drops so many bits."""
 
 FINEST = 30
 EXPONENTS = (-900, 900)
@@ -24,8 +24,8 @@ class Lattice:
         bound: floor(norm / 2^unit), below 2^31.
 
     Guarantees:
-        bound 2^unit <= norm, and coordinates * bound^2 < 2^62: the squares of a vector whose entries are clamped to
-        bound add up inside a 64-bit integer.
+        bound 2^unit <= norm, and coordinates * bound^2 < 2^62, so that the squares of a vector whose entries are cut at
+        `most` add up below 2^122, which a decimal of 38 digits holds.
 
     Examples:
         >>> Lattice.fitting(1.0, coordinates=1)
@@ -50,6 +50,11 @@ class Lattice:
             raise ValueError(f"coordinates (groups times bins) must be at most 2^40, got coordinates={coordinates}.")
         unit = exponent - fineness
         return cls(norm, unit, int(Fraction(norm) / Fraction(2) ** unit))
+
+    @property
+    def most(self) -> int:
+        """2^30 bounds, below 2^61: an entry beyond that counts as that."""
+        return self.bound << SHIFT
 
     @property
     def step(self) -> float:

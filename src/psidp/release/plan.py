@@ -2,21 +2,25 @@
 
 import json
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any
 
 from psidp.guarantee import Guarantee
-from psidp.maths.sensitivity import clipped_vector
-from psidp.release.ask import CANDIDATES, Aggregate
+from psidp.release.ask import Aggregate
 from psidp.release.cell import middle_and_half
+from psidp.release.contribution import lattice_of
 from psidp.release.engine import Engine
 from psidp.release.keys import PrivateKeys
-from psidp.release.lattice import Lattice
+from psidp.release.notes import notes_on, private_keys
 from psidp.release.question import Question
 
 __all__ = ["Expected", "Plan", "planned"]
 
 TYPICAL = {"mean": 1.0, "variance": 0.56, "deviation": 0.56}
 """Error in units of the half width, for values about the middle of the bounds that deviate by half of it."""
+
+ROWS = (100, 1_000, 10_000)
+"""Numbers of rows in a group for which a plan says the error of a mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,8 @@ class Expected:
 
     `standard_error` is that of each number; for a mean, variance or deviation (`per_row`) it is to be divided by the
     number of rows in the group, for values about the middle of their bounds; for quantiles it is that of each bin's
-    count.
+    count. `by_rows` is the standard error of a mean, variance or deviation in groups of 100, 1,000 and 10,000 rows, in
+    the column's own unit; `ranks` that of a median, in ranks. Both speak of rows that are not clipped.
     """
 
     name: str
@@ -35,15 +40,26 @@ class Expected:
     sigma: float
     standard_error: float
     per_row: bool
+    by_rows: tuple[tuple[int, float], ...] = ()
+    ranks: float | None = None
 
     def sentence(self) -> str:
         """In words."""
-        over = " divided by the number of rows" if self.per_row else ""
         chosen = " for each row's worth that is chosen" if self.contribution == "auto" else ""
+        shown = self.contribution if isinstance(self.contribution, str) else f"{self.contribution:g}"
         return (
-            f"{self.name}: contribution {self.contribution}, sensitivity {self.sensitivity:.6g}{chosen}, psi "
-            f"{self.psi:.4g}, sigma {self.sigma:.6g}{chosen}, standard error {self.standard_error:.4g}{over}."
+            f"{self.name}: contribution {shown}, sensitivity {self.sensitivity:.6g}{chosen}, psi {self.psi:.4g}, sigma "
+            f"{self.sigma:.6g}{chosen}, {self._error()}{chosen}."
         )
+
+    def _error(self) -> str:
+        """The standard error in the unit that a reader has."""
+        if self.by_rows:
+            parts = [f"{error:.3g} in a group of {rows:,} rows" for rows, error in self.by_rows]
+            return f"standard error {', '.join(parts)}"
+        if self.ranks is not None:
+            return f"standard error of a median's rank {self.ranks:.3g} ranks, of each bin {self.standard_error:.4g}"
+        return f"standard error {self.standard_error:.4g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,59 +117,32 @@ class Plan:
 def planned(asked: Question, engine: Engine) -> Plan:
     """What the question would run and be worth."""
     sql, keys = _queries(asked, engine)
-    return Plan(asked.guarantee, tuple(_expected(asked, a) for a in asked.asks), sql, keys, notes_on(asked))
+    groups = asked.private.at_most if asked.private else len(asked.keys)  # type: ignore[arg-type]
+    expected = tuple(_expected(asked, a, groups) for a in asked.asks)
+    return Plan(asked.guarantee, expected, sql, keys, notes_on(asked))
 
 
-def notes_on(asked: Question) -> tuple[str, ...]:
-    """What a reader has to know about clipping."""
-    unit = asked.guarantee.unit
-    said = []
-    if asked.unit is not None:
-        said.append(
-            f"The rows of one {unit}, over all groups, are scaled down where their L2 norm exceeds its contribution in "
-            "rows' worth."
-        )
-    if asked.unit is not None and any(a.contribution == 1.0 and a.kind != "units" for a in asked.asks):
-        said.append(
-            f"With contribution 1, four rows of one {unit} in one group count as one row, and in four groups as half a "
-            f'row each. Where many have several rows, ask for a larger contribution, or for "auto".'
-        )
-    if any(a.contribution == "auto" for a in asked.asks):
-        shown = ", ".join(f"{c:g}" for c in CANDIDATES)
-        said.append(f"A contribution is chosen privately among {shown}, with a tenth of the aggregate's psi^2.")
-    if asked.adjacency == "replace-one":
-        said.append(
-            f"Under replace-one one {unit} can move the totals by twice its bound, and the noise is twice as large."
-        )
-    if any(a.parts > 1 for a in asked.asks):
-        said.append("The sums and the count behind a mean or a variance share one clipping weight.")
-    return tuple(said)
-
-
-def private_keys(asked: Question) -> str:
-    """How keys are chosen, in words; nothing where they are public."""
-    private, unit = asked.private, asked.guarantee.unit
-    if private is None:
-        return ""
-    sigma = Guarantee(asked.share(private.weight)).sigma(clipped_vector(private.contribution, asked.adjacency))
-    threshold = private.threshold(sigma, sigma * 2.0**-24)
-    return (
-        f"Keys are those whose noisy number of {unit}s exceeds {threshold:.4g} (sigma {sigma:.4g}); one {unit} in more "
-        f"than {private.at_most} counts nowhere."
-    )
-
-
-def _expected(asked: Question, a: Aggregate) -> Expected:
+def _expected(asked: Question, a: Aggregate, groups: int) -> Expected:
     contribution = 1.0 if a.contribution == "auto" else float(a.contribution or 1.0)
     sigma = asked.sigma(a, contribution)
     row = 1.0
+    by_rows: tuple[tuple[int, float], ...] = ()
     if a.parts > 1:
-        _, half = middle_and_half(a)
-        lattice = Lattice.fitting(contribution, a.parts)
-        row = lattice.part(a.parts) * lattice.step / (half * (half if a.kind == "variance" else 1.0) * TYPICAL[a.kind])
-    shown = a.contribution if a.contribution == "auto" else contribution
+        half = middle_and_half(a)[1]
+        largest = half * half if a.kind == "variance" else half
+        grid = lattice_of(a, contribution, groups)
+        row = grid.part(a.parts) * grid.step / (largest * TYPICAL[a.kind])
+        by_rows = tuple((rows, min(largest, sigma / row / rows)) for rows in ROWS)
     return Expected(
-        a.name, shown or 1.0, asked.sensitivity(a, contribution), asked.psi_of(a), sigma, sigma / row, a.parts > 1
+        name=a.name,
+        contribution=a.contribution or 1.0,
+        sensitivity=asked.sensitivity(a, contribution),
+        psi=asked.psi_of(a),
+        sigma=sigma,
+        standard_error=sigma / row,
+        per_row=a.parts > 1,
+        by_rows=by_rows,
+        ranks=0.5 * sigma * sqrt(a.bins) if a.kind == "quantiles" else None,
     )
 
 
@@ -162,6 +151,7 @@ def _queries(asked: Question, engine: Engine) -> tuple[tuple[str, ...], str]:
     if isinstance(asked.keys, PrivateKeys):
         query = asked.keys.expression(asked.rows, asked.unit, asked.by)
         return (engine.sql(query),), f"{private_keys(asked)} The totals' SQL will name the chosen keys."
-    queries = asked.totals(asked.largest(), asked.keys, engine.narrow)
+    sql = [engine.sql(query.sizes()) for query in asked.choices(asked.keys, engine.narrow)]
+    sql += [engine.sql(query.expression()) for query in asked.totals(asked.fixed(), asked.keys, engine.narrow)]
     keys = f"{len(asked.keys):,} public keys; those absent from the data appear with noise alone." if asked.by else ""
-    return tuple(engine.sql(query.expression()) for query in queries), keys or "One group: the whole table."
+    return tuple(sql), keys or "One group: the whole table."

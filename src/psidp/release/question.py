@@ -3,24 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from pathlib import Path
 from typing import Any
 
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, clipped_vector
 from psidp.release.answer import packed
-from psidp.release.ask import CANDIDATES, Aggregate, Contribution, check_contribution
+from psidp.release.ask import Aggregate, Contribution, check_contribution
 from psidp.release.bounding import Totals
+from psidp.release.contribution import lattice_of
 from psidp.release.key_column import check_kind, with_keys
 from psidp.release.keys import Key, PrivateKeys, key_filter, public_keys
-from psidp.release.lattice import Lattice
+from psidp.release.provenance import refuse_own_groups
 from psidp.release.where import condition, in_words
 from psidp.symbols import symbol
 
-__all__ = ["AUTO_SHARE", "Question", "question"]
+__all__ = ["AUTO_SHARE", "CLIPPING_SHARE", "Question", "question"]
 
 AUTO_SHARE = 0.1
-"""Part of an aggregate's psi^2 that contribution="auto" spends on the choice."""
+"""Part of an aggregate's psi^2 that contribution="auto" spends on the choice, and on saying what clipping took."""
+
+CLIPPING_SHARE = 0.02
+"""Part of an aggregate's psi^2 that goes into saying what clipping took, unless told; noise grows by a hundredth."""
 
 SAFETY = 1.0 - 2.0**-50
 """Shares are rounded down, so that together they stay below psi."""
@@ -34,6 +37,7 @@ class Question:
         table: the Ibis table. unit: column that names the units of privacy, or None where each row is one. asks: the
         aggregates, each with its contribution. by: the columns that make groups. keys: the groups, or how to choose
         them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words.
+        clipping_share: part of psi^2 that goes into measuring what clipping takes.
     """
 
     table: Any
@@ -45,6 +49,7 @@ class Question:
     guarantee: Guarantee
     level: float
     some: str = ""
+    clipping_share: float = CLIPPING_SHARE
 
     @property
     def adjacency(self) -> Adjacency:
@@ -67,14 +72,25 @@ class Question:
         weights = [a.weight for a in self.asks] + ([self.private.weight] if self.private else [])
         return self.guarantee.psi * sqrt(weight / sum(weights)) * SAFETY
 
+    def norms_share(self, aggregate: Aggregate) -> float:
+        """Part of an aggregate's psi^2 that goes into counting units by the size of their norm."""
+        if aggregate.contribution == "auto":
+            return AUTO_SHARE
+        return self.clipping_share if self.can_clip(aggregate) else 0.0
+
     def psi_of(self, aggregate: Aggregate) -> float:
         """psi of an aggregate's own noise."""
-        part = self.share(aggregate.weight)
-        return part * sqrt(1.0 - AUTO_SHARE) * SAFETY if aggregate.contribution == "auto" else part
+        return self.share(aggregate.weight) * sqrt(1.0 - self.norms_share(aggregate)) * SAFETY
 
-    def psi_of_choice(self, aggregate: Aggregate) -> float:
-        """psi that choosing its contribution takes."""
-        return self.share(aggregate.weight) * sqrt(AUTO_SHARE) * SAFETY
+    def psi_of_norms(self, aggregate: Aggregate) -> float:
+        """psi of counting units by the size of their norm."""
+        return self.share(aggregate.weight) * sqrt(self.norms_share(aggregate)) * SAFETY
+
+    def can_clip(self, aggregate: Aggregate) -> bool:
+        """Whether a unit can have more than the contribution."""
+        if self.unit is None or aggregate.kind != "units" or isinstance(self.keys, PrivateKeys):
+            return self.unit is not None
+        return not float(aggregate.contribution or 1.0) >= sqrt(len(self.keys))
 
     def sensitivity(self, aggregate: Aggregate, contribution: float) -> float:
         """How far one unit can move the aggregate's totals, all groups together."""
@@ -85,20 +101,38 @@ class Question:
         return Guarantee(self.psi_of(aggregate)).sigma(self.sensitivity(aggregate, contribution))
 
     def totals(self, contributions: Sequence[float], keys: Sequence[Key], narrow: bool) -> list[Totals]:
-        """The queries: one for all aggregates without bins, one for each with."""
-        parts = [
-            (a, Lattice.fitting(c * a.reach, len(keys) * a.bins * a.parts))
-            for a, c in zip(self.asks, contributions, strict=True)
-        ]
+        """The queries: one for all aggregates without bins, one for each with. Where what clipping takes is measured,
+        they count units by the size of their norm as well."""
+        measured = [a for a in self.asks if a.contribution != "auto" and self.norms_share(a) > 0.0]
+        return self._queries(self.asks, contributions, keys, narrow, measured)
+
+    def choices(self, keys: Sequence[Key], narrow: bool) -> list[Totals]:
+        """The queries whose `sizes` count units by the size of their norm, for aggregates whose contribution is to be
+        chosen."""
+        asks = tuple(a for a in self.asks if a.contribution == "auto")
+        return self._queries(asks, [1.0] * len(asks), keys, narrow, asks)
+
+    def _queries(
+        self,
+        asks: Sequence[Aggregate],
+        contributions: Sequence[float],
+        keys: Sequence[Key],
+        narrow: bool,
+        measured: Sequence[Aggregate],
+    ) -> list[Totals]:
+        parts = [(a, lattice_of(a, c, len(keys))) for a, c in zip(asks, contributions, strict=True)]
         together = tuple(part for part in parts if not part[0].edges)
         apart = [(part,) for part in parts if part[0].edges]
         narrowed = self.by and self.unit is not None  # a row that is its own unit takes nothing from others
         rows = self.rows.filter(key_filter(self.rows, self.by, keys)) if narrowed else self.rows
-        return [Totals(rows, self.unit, self.by, group, narrow) for group in ([together] if together else []) + apart]
+        return [
+            Totals(rows, self.unit, self.by, group, narrow, tuple(j for j, (a, _) in enumerate(group) if a in measured))
+            for group in ([together] if together else []) + apart
+        ]
 
-    def largest(self) -> list[float]:
-        """Contributions, the largest candidate where one is to be chosen."""
-        return [CANDIDATES[-1] if a.contribution == "auto" else float(a.contribution or 1.0) for a in self.asks]
+    def fixed(self) -> list[float]:
+        """Contributions, 1 where one is to be chosen."""
+        return [1.0 if a.contribution == "auto" else float(a.contribution or 1.0) for a in self.asks]
 
     def to_dict(self) -> dict[str, Any]:
         """What makes two questions the same, as plain values."""
@@ -112,6 +146,7 @@ class Question:
             "unit": self.unit,
             "guarantee": self.guarantee.to_dict(),
             "level": self.level,
+            "clipping_share": self.clipping_share,
         }
 
     def _rows_in_words(self) -> str:
@@ -137,6 +172,8 @@ def question(
     adjacency: Adjacency,
     protects: str,
     level: float,
+    clipping_share: float,
+    source: Any,
 ) -> Question:
     """The question, or a refusal that looked at schema and parameters alone."""
     schema = table.schema()
@@ -152,17 +189,22 @@ def question(
         raise ValueError(f"psi ({symbol('psi').meaning}) must be above 0 for a release, got psi={psi}.")
     if not 0.0 < level < 1.0:
         raise ValueError(f"level (chance that an interval covers) must be in (0, 1), got level={level}.")
+    if not 0.0 <= clipping_share <= 0.5:
+        raise ValueError(
+            "clipping_share (part of psi^2 that goes into measuring what clipping takes) must be in [0, 0.5], "
+            f"got clipping_share={clipping_share}."
+        )
     check_contribution(contribution)
-    _refuse_own_rows(keys, table)
+    refuse_own_groups(keys, columns, table, source)
     groups = _groups(keys, columns, schema)
     most = inf if isinstance(groups, PrivateKeys) else sqrt(len(groups))
     chosen = tuple(_settled(a, contribution, unit, most) for a in asks)
     kappa = groups.kappa if isinstance(groups, PrivateKeys) else 0.0
     guarantee = Guarantee(psi, kappa, adjacency, protects)
-    if where is None or (isinstance(where, list | tuple) and not where):
-        return Question(table, unit, chosen, columns, groups, None, guarantee, level)
-    rule = condition(table, where)
-    return Question(table, unit, chosen, columns, groups, rule, guarantee, level, in_words(table, where))
+    rule, some = None, ""
+    if where is not None and not (isinstance(where, list | tuple) and not where):
+        rule, some = condition(table, where), in_words(table, where)
+    return Question(table, unit, chosen, columns, groups, rule, guarantee, level, some, clipping_share)
 
 
 def check_unit(unit: str | None, schema: Any) -> None:
@@ -218,20 +260,6 @@ def _groups(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...] | Priv
             "--keys groups.csv, or --private-keys kappa:at_most."
         )
     return keys if isinstance(keys, PrivateKeys) else public_keys(keys, by, schema)
-
-
-def _refuse_own_rows(keys: Any, table: Any) -> None:
-    """Refuse keys that are read from the very table: each would be released merely because it is in the data."""
-    import ibis.expr.operations as ops
-
-    op = keys.op() if hasattr(keys, "op") else None
-    shared = op is not None and set(op.find(ops.PhysicalTable)) & set(table.op().find(ops.PhysicalTable))
-    same = isinstance(keys, str | Path) and isinstance(table.op(), ops.PhysicalTable) and table.op().name == str(keys)
-    if shared or same:
-        raise ValueError(
-            "keys must not come from the table itself: a group would be shown merely because somebody is in it. Give "
-            "those that are known without it, or psidp.PrivateKeys(kappa=..., at_most=...) to choose them privately."
-        )
 
 
 def _need_column(name: Any, schema: Any, role: str) -> None:
