@@ -1,15 +1,23 @@
-"""Triton's kernels run in its interpreter here, chosen before the first is read; no torch, no tests of its bridge.
+"""What every test stands on: hypothesis with fixed seeds, Triton in its interpreter, no tests of torch without torch.
 
-No test asserts a time, so hypothesis sets no deadline either.
+The suite gives the same answer on every machine at every load: hypothesis draws the same examples each time and keeps
+none of them; neither a deadline nor a health check asks how fast the machine is. `./dev fuzz` draws afresh.
 """
 
 import os
 from importlib.util import find_spec
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+BY_MACHINE = (
+    HealthCheck.too_slow,
+    HealthCheck.filter_too_much,
+    HealthCheck.data_too_large,
+    HealthCheck.large_base_example,
+)
+settings.register_profile("same", database=None, deadline=None, suppress_health_check=BY_MACHINE, derandomize=True)
+settings.register_profile("fresh", settings.get_profile("same"), derandomize=False)
+settings.load_profile(os.environ.get("PSIDP_EXAMPLES", "same"))
 os.environ["TRITON_INTERPRET"] = "1"
 
 there = find_spec("torch") and find_spec("triton")
