@@ -42,6 +42,7 @@ def serving(app):
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:
+            assert thread.is_alive(), "the server did not start"
             time.sleep(0.01)
         yield listening.getsockname()[1]
         server.should_exit = True

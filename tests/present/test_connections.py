@@ -61,7 +61,8 @@ def test_two_hundred_idle_connections_keep_nobody_out(serving):
         assert asked.json()["guarantee"]["psi"] == 1.0
 
 
-def test_below_the_limit_nobody_is_hung_up_on(serving):
+def test_below_the_limit_nobody_is_hung_up_on(serving, monkeypatch):
+    monkeypatch.setattr(connections, "PATIENCE", NEVER)
     with serving(create_app()) as port, ExitStack() as stack:
         patient = [connected(stack, port) for _ in range(connections.MOST)]
         for client in patient:
