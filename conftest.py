@@ -1,16 +1,91 @@
-"""Triton's kernels run in its interpreter here, chosen before the first is read; no torch, no tests of its bridge.
+"""What every test stands on: the same draws each time, Triton in its interpreter, no tests of torch without torch.
 
-No test asserts a time, so hypothesis sets no deadline either.
+The suite gives the same answer on every machine at every load. Hypothesis draws the same examples each time and keeps
+none of them; neither a deadline nor a health check asks how fast the machine is. Each test has keys, global generators
+and seeds of its own, made from its name. PSIDP_EXAMPLES=fresh, which `./dev fuzz` sets, draws everything afresh.
 """
 
 import os
+import random
+import sys
+import threading
 from importlib.util import find_spec
 
-from hypothesis import settings
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+EXAMPLES = os.environ.get("PSIDP_EXAMPLES", "same")
+BY_MACHINE = (
+    HealthCheck.too_slow,
+    HealthCheck.filter_too_much,
+    HealthCheck.data_too_large,
+    HealthCheck.large_base_example,
+)
+settings.register_profile("same", database=None, deadline=None, suppress_health_check=BY_MACHINE, derandomize=True)
+settings.register_profile("fresh", settings.get_profile("same"), derandomize=False)
+settings.load_profile(EXAMPLES)
 os.environ["TRITON_INTERPRET"] = "1"
 
 there = find_spec("torch") and find_spec("triton")
 collect_ignore_glob = [] if there else ["src/psidp/bridges/torch/*", "tests/bridges/test_torch_*.py"]
+
+
+class ScriptedEntropy:
+    """The operating system's bytes, the same in every run for each test.
+
+    Other processes and threads have the real ones: a child that repeats its parent's keys is what tests look for.
+    """
+
+    def __init__(self):
+        self.real = os.urandom
+        self.process = os.getpid()
+        self.bytes = random.Random(0)
+
+    def begin(self, name):
+        """Start the bytes of a test."""
+        self.bytes = random.Random(name)
+
+    def __call__(self, n):
+        """So many bytes."""
+        mine = os.getpid() == self.process and threading.current_thread() is threading.main_thread()
+        return self.bytes.randbytes(n) if mine else self.real(n)
+
+
+entropy = ScriptedEntropy()
+
+
+def pytest_configure():
+    """From here on, imports of test modules included, keys are scripted."""
+    if EXAMPLES == "same":
+        os.urandom = entropy
+        _begin("collection")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Each test has draws of its own, whichever tests ran before it."""
+    if EXAMPLES == "same":
+        _begin(item.nodeid)
+    return (yield)
+
+
+def pytest_unconfigure():
+    """Leave entropy as it was and Ibis without its own DuckDB: the binding prints a page if that outlives Python."""
+    os.urandom = entropy.real
+    ibis = sys.modules.get("ibis")
+    if ibis is not None and ibis.options.default_backend is not None:
+        ibis.options.default_backend.disconnect()
+        ibis.options.default_backend = None
+
+
+def _begin(name):
+    """Seed everything that could be drawn from; torch and the pools of noise only once they are loaded."""
+    entropy.begin(name)
+    random.seed(name)
+    seed = random.Random(name).randrange(2**32)
+    np.random.seed(seed)  # noqa: NPY002  what libraries may use
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+    if "psidp.noise.dice" in sys.modules:
+        sys.modules["psidp.noise.dice"].forget()

@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from psidp.present import cli
 from psidp.present.web.app import create_app
+from psidp.present.web.connections import configured
 
 ARTEFACTS = Path(os.environ.get("PSIDP_ARTEFACTS", Path(__file__).parent.parent.parent / "build" / "explorer"))
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -32,18 +34,31 @@ def browser_path():
     return found
 
 
-@pytest.fixture(scope="session")
-def served():
-    """The address of a running explorer."""
+@contextmanager
+def serving(app):
+    """The port at which an application is served as the explorer is."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(create_app(), log_level="warning"))
+        server = uvicorn.Server(configured(app))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started:
+            assert thread.is_alive(), "the server did not start"
             time.sleep(0.01)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        yield listening.getsockname()[1]
         server.should_exit = True
         thread.join()
+
+
+@pytest.fixture(scope="session", name="serving")
+def _serving():
+    return serving
+
+
+@pytest.fixture(scope="session")
+def served():
+    """The address of a running explorer."""
+    with serving(create_app()) as port:
+        yield f"http://127.0.0.1:{port}/"
 
 
 @pytest.fixture(scope="module")

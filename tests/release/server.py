@@ -6,7 +6,6 @@ import pwd
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -32,6 +31,10 @@ def why_no_server() -> str:
     return ""
 
 
+class PortTakenError(RuntimeError):
+    """Another process listens there."""
+
+
 class Server:
     """Started on entering, stopped on leaving; it can be killed and started again in between."""
 
@@ -43,11 +46,13 @@ class Server:
             self.user = next(name for name in ("postgres", "nobody") if _exists(name))
             entry = pwd.getpwnam(self.user)
             os.chown(self.folder, entry.pw_uid, entry.pw_gid)
-        self.port = _free_port()
         init = [self.programs / "initdb", "-D", self.folder / "data", "-U", "psidp", "-E", "UTF8", "--locale=C", "-N"]
         self._run([*init, "-A", "trust"])
-        self.start()
-        return self
+        for self.port in _ports():
+            with contextlib.suppress(PortTakenError):
+                self.start()
+                return self
+        raise RuntimeError("no free port on loopback")
 
     def __exit__(self, *_):
         self.stop(signal.SIGQUIT)
@@ -62,15 +67,16 @@ class Server:
         end = time.monotonic() + 300.0
         while self.process.poll() is None and time.monotonic() < end:
             with contextlib.suppress(Exception):
-                self.execute("SELECT 1")
-                return
+                if self.execute("SHOW data_directory") == [(str(self.folder / "data"),)]:  # not somebody else's
+                    return
             time.sleep(0.05)
-        raise RuntimeError(Path(log.name).read_text())
+        said = Path(log.name).read_text()
+        raise (PortTakenError if "Address already in use" in said else RuntimeError)(said)
 
     def stop(self, how=signal.SIGINT):
         """SIGINT ends connections; SIGQUIT ends at once, as a crash does."""
         self.process.send_signal(how)
-        self.process.wait(timeout=60)
+        self.process.wait()
         (self.folder.parent / f"{self.folder.name}.log").unlink(missing_ok=True)
 
     def place(self, name):
@@ -94,13 +100,9 @@ class Server:
         return {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "cwd": "/"} if self.user else {"cwd": "/"}
 
 
-def _free_port():
-    """A port below those that systems give to outgoing connections, so that it is still free after a restart."""
-    for port in random.SystemRandom().sample(range(16384, 32768), 100):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise RuntimeError("no free port on loopback")
+def _ports():
+    """Ports below those that systems give to outgoing connections: one that is free is still so after a restart."""
+    return random.SystemRandom().sample(range(16384, 32768), 100)
 
 
 def _exists(name):

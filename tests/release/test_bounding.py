@@ -42,7 +42,9 @@ def collected(table):
 
 @pytest.fixture(scope="module")
 def duck():
-    return ibis.duckdb.connect(threads=1)
+    connection = ibis.duckdb.connect(threads=1)
+    yield connection
+    connection.disconnect()
 
 
 def in_duckdb(duck, rows):

@@ -42,8 +42,8 @@ def in_a_process(code, *arguments):
 
 
 def until(happened):
-    """Wait for what the server does in its own time; a minute of it means never."""
-    for _ in range(1200):
+    """Wait for what the server does in its own time; ten minutes of it mean never."""
+    for _ in range(12_000):
         if happened():
             return
         time.sleep(0.05)

@@ -24,8 +24,10 @@ __all__ = ["create_app"]
 
 STATIC = Path(str(files("psidp.present.web").joinpath("static")))
 REFUSED: dict[int | str, dict[str, Any]] = {
-    status: {"model": bodies.Refusal, "description": "Refused"} for status in (400, 401, 403, 413, 422)
+    status: {"model": bodies.Refusal, "description": "Refused"} for status in (400, 401, 403, 413, 422, 503)
 }
+MOST_ASKING = 10
+"""Requests that one question takes on: those of all questions leave connections for the page."""
 
 
 def create_app(token: str | None = None, longest: float = LONGEST) -> Guard:
@@ -60,11 +62,18 @@ def _calibrated(worker: Worker, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _question(app: FastAPI, name: str, body: type, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Ask on POST /api/name; two at a time are worked on, the others wait."""
-    room = CapacityLimiter(2)
+    """Ask on POST /api/name; two at a time are worked on, a few others wait, so that pages still have connections."""
+    room, asking = CapacityLimiter(2), 0
 
     async def handle(asked: Any) -> JSONResponse:
-        return JSONResponse(finite(await to_thread.run_sync(answer, asked.model_dump(), limiter=room)))
+        nonlocal asking
+        if asking >= MOST_ASKING:
+            raise HTTPException(503, f"too many wait for {name} already: ask again in a while")
+        asking += 1
+        try:
+            return JSONResponse(finite(await to_thread.run_sync(answer, asked.model_dump(), limiter=room)))
+        finally:
+            asking -= 1
 
     handle.__annotations__ = {"asked": body, "return": JSONResponse}
     about: dict[str, Any] = {"operation_id": name, "summary": body.__doc__, "responses": REFUSED}

@@ -65,13 +65,12 @@ def serve(host: str, port: int, beyond_loopback: bool, browser: bool) -> None:
         import uvicorn
 
         from psidp.present.web.app import create_app
+        from psidp.present.web.connections import configured
     except ImportError as missing:
         raise MissingExtraError("fastapi and uvicorn", "web") from missing
     family = AF_INET6 if ":" in host else AF_INET
     with _listening(host, port, family) as listening:
-        config = uvicorn.Config(
-            create_app(token), log_level="warning", limit_concurrency=64, timeout_keep_alive=5, server_header=False
-        )
+        config = configured(create_app(token))
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
         typer.echo(f"The explorer is at {address} (Ctrl-C ends it)")
