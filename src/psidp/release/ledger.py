@@ -274,8 +274,40 @@ class Ledger:
             schema.create(connection, ledger._clock().astimezone(UTC).isoformat(), identity)
             transcript.restore_entries(connection, identity, rest)
 
-        ledger._store.write(written)
+        ledger._store.found(written)
+        ledger._store.take_place()
         return ledger
+
+    def moved(self, *, by: str, purpose: str, head: Head | str | None = None) -> Head:
+        """The head, once a SQLite ledger that was moved, copied or restored may be used where it lies now.
+
+        Everything is verified first. Who says so is written into the file, outside of the chain.
+
+        Args:
+            by: who says that this is now the only one.
+            purpose: why it moved, in words.
+            head: one that was kept earlier: the ledger must still contain it. Without one, a restored old copy has
+                forgotten what was spent since, and nobody can tell.
+
+        Refused, with the file as it was: while the old place, where it can be seen, still holds the ledger or its log.
+        """
+        check_text("by", by)
+        check_text("purpose", purpose)
+        place = self._store.place
+        if place is None:
+            raise ValueError("a ledger on a server has no file that could move.")
+        if not self._store.exists():
+            raise NotALedgerError(f"there is no ledger at {place.shown}.")
+        place.check_left_behind()
+        self._store.dispose()
+        place.moving = True
+        try:
+            found = self.verify(head)
+            self._store.take_place(by, purpose)
+        finally:
+            place.moving = False
+            self._store.dispose()
+        return found
 
     # How it is done
 
@@ -324,7 +356,7 @@ class Ledger:
         if version == 0 and not create:
             raise NotALedgerError(f"there is no ledger at {shown}. Opening a budget begins one.")
         if version < schema.VERSION:
-            store.write(self._brought_forward)
+            store.found(self._brought_forward)
         self._ready = True
         return store
 
