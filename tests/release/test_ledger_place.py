@@ -1,5 +1,6 @@
 """One file, one name: a ledger under a second name, moved, copied, restored or deleted never spends twice or forgets."""
 
+import gc
 import os
 import shutil
 import sqlite3
@@ -94,7 +95,7 @@ def test_a_link_that_outlives_the_first_name_is_refused(ledger, path, tmp_path):
     os.link(path, other)
     path.unlink()
     refused(other, "was used as .*ledger.db before: it was moved, copied or restored")
-    refused(ledger, "deleted, moved or replaced while it was in use")
+    refused(ledger, "was deleted, moved or replaced while it was in use")
 
 
 def test_a_file_mounted_by_itself_is_refused(ledger, path, tmp_path, monkeypatch):
@@ -197,9 +198,27 @@ def test_a_file_that_goes_while_it_is_open_takes_no_more_spends(ledger, path, tm
     if how == "begun anew":
         Path(f"{path}-wal").unlink()
         Ledger(path).open("survey", psi=9.0, by="Bob", purpose="another one")
-    refused(ledger, "deleted, moved or replaced while it was in use. Nothing was spent")
+    refused(ledger, "was deleted, moved or replaced while it was in use. Nothing was spent")
     ledger.dispose()
     refused(ledger, "deleted, moved or replaced|used as|holds the last entries")
+
+
+def test_a_log_that_goes_while_it_is_open_takes_no_more_spends(ledger, path, tmp_path):
+    """What would be written to it then, nobody else would find."""
+    spend(ledger)
+    log = Path(f"{path}-wal")
+    log.rename(tmp_path / "away")
+    for _ in range(2):
+        drawn = []
+        with (
+            pytest.raises(LedgerUnavailableError, match="or its log .*ledger.db-wal, was deleted, moved or replaced"),
+            ledger.spend("survey", G, purpose="a test"),
+        ):
+            drawn.append("noise")
+        assert not drawn
+        log.touch()
+    (tmp_path / "away").rename(log)
+    assert spend(ledger) == spend(Ledger(path)) - 1 == 3
 
 
 def test_a_file_that_goes_while_a_spend_is_written_releases_nothing(ledger, path, tmp_path, monkeypatch):
@@ -216,10 +235,21 @@ def test_a_file_that_goes_while_a_spend_is_written_releases_nothing(ledger, path
     assert not drawn
 
 
+def test_a_file_that_moved_is_not_found_again_through_a_link(ledger, path, tmp_path):
+    """The log stays where it was, while the file went: a link from the old name does not bring them together."""
+    spend(ledger)
+    path.rename(tmp_path / "away.db")
+    path.symlink_to(tmp_path / "away.db")
+    refused(ledger, "was deleted, moved or replaced")
+    refused(path, "it was moved, copied or restored")
+    with pytest.raises(LedgerUnavailableError, match="may still be in"):
+        Ledger(path).moved(by="Ann", purpose="a test")
+
+
 def test_a_file_that_is_put_back_goes_on(ledger, path, tmp_path):
     spend(ledger)
     path.rename(tmp_path / "away.db")
-    refused(ledger, "deleted, moved or replaced")
+    refused(ledger, "was deleted, moved or replaced")
     (tmp_path / "away.db").rename(path)
     assert spend(ledger) == spend(Ledger(path)) - 1 == 3
 
@@ -375,3 +405,12 @@ def test_what_cannot_have_moved_is_refused(tmp_path, server):
         Ledger(tmp_path / "nothing.db").moved(by="Ann", purpose=" ")
     with pytest.raises(ValueError, match="a ledger on a server has no file"):
         Ledger(server.place("unmoved")).moved(by="Ann", purpose="a test")
+
+
+def test_a_forgotten_ledger_is_closed_and_leaves_no_log(path):
+    ledger = Ledger(path)
+    ledger.open("survey", psi=1.0, by="Ann", purpose="a test")
+    assert Path(f"{path}-wal").exists()
+    del ledger
+    gc.collect()
+    assert not Path(f"{path}-wal").exists()

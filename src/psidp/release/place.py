@@ -48,7 +48,7 @@ class Mark(NamedTuple):
     def at(cls, path: str) -> Self:
         """The mark of the file that lies there now."""
         folder, name = os.path.split(path)
-        return cls(str(os.stat(folder).st_ino), _text(name), str(os.stat(path).st_ino), _text(path))
+        return cls(str(os.stat(folder).st_ino), _text(name), str(os.lstat(path).st_ino), _text(path))
 
     def is_at(self, other: "Mark") -> bool:
         """Whether both speak of the same file under the same name in the same folder."""
@@ -93,6 +93,15 @@ class Place:
     def check(self, committed: bool = False) -> None:
         """Refuse once the name leads elsewhere, to nothing, or to a file with other names."""
         if self._alone(committed) != self._opened:
+            raise self._gone(committed)
+
+    def check_log(self, seen: dict[Any, Any], committed: bool = False) -> None:
+        """Refuse once the log is not the one that a connection found, which `seen` remembers, when it first wrote."""
+        try:
+            log = os.lstat(f"{self.path}-wal")
+        except OSError:
+            raise self._gone(committed) from None
+        if seen.setdefault("log", (log.st_dev, log.st_ino)) != (log.st_dev, log.st_ino):
             raise self._gone(committed)
 
     def recorded(self) -> Mark | None:
@@ -179,7 +188,7 @@ class Place:
     def _alone(self, committed: bool = False) -> tuple[int, int]:
         """Device and inode of a file that has this name only."""
         try:
-            found = os.stat(self.path)
+            found = os.lstat(self.path)
         except OSError:
             raise self._gone(committed) from None
         if found.st_nlink != 1:
@@ -191,8 +200,8 @@ class Place:
 
     def _gone(self, committed: bool = False) -> LedgerUnavailableError:
         return LedgerUnavailableError(
-            f"The ledger {self.shown} was deleted, moved or replaced while it was in use. {_fate(committed)} Put it "
-            "back, or begin again with the ledger at its new place."
+            f"The ledger {self.shown}, or its log {self.shown}-wal, was deleted, moved or replaced while it was in use. "
+            f"{_fate(committed)} Put it back, or begin again with the ledger at its new place."
         )
 
     def _elsewhere(self, last: Mark) -> LedgerUnavailableError:

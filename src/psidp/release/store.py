@@ -5,6 +5,7 @@ import time
 import weakref
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from random import SystemRandom
 from typing import Any, TypeVar
 
@@ -78,14 +79,9 @@ class Store:
             connect_args={name: value for name, value in connect.items() if name not in self.address.url.query},
         )
         if self.place is not None:
-            event.listen(engine, "do_connect", self._connected)
+            event.listen(engine, "do_connect", partial(_connected, self.place))
         event.listen(engine, "connect", _durable_server if self.is_server else _durable_file)
         return engine
-
-    def _connected(self, dialect: Any, _: Any, arguments: Any, options: Any) -> Any:
-        """A connection to a file that lies where it should."""
-        assert self.place is not None
-        return self.place.open(lambda: dialect.connect(*arguments, **options))
 
     def exists(self) -> bool:
         """Whether there is anything at a file's address; a server is always there, or says that it is not."""
@@ -147,12 +143,12 @@ class Store:
             try:
                 for statement in begin:
                     connection.exec_driver_sql(statement)
-                self._check_place()
+                self._check_place(connection, writes)
                 result = work(connection)
                 committing = True
                 connection.exec_driver_sql("COMMIT")
                 if writes:
-                    self._check_place(committed=True)
+                    self._check_place(connection, writes, committed=True)
             except BaseException as error:
                 _undo(connection)
                 if isinstance(error, DBAPIError) and committing:
@@ -160,9 +156,11 @@ class Store:
                 raise
             return result
 
-    def _check_place(self, committed: bool = False) -> None:
+    def _check_place(self, connection: Connection, writes: bool, committed: bool = False) -> None:
         if self.place is not None:
             self.place.check(committed)
+            if writes:
+                self.place.check_log(connection.info, committed)
 
     def _patiently(self, attempt: Callable[[], Result]) -> Result:
         """`attempt`, again and again while others hold the ledger, until patience ends."""
@@ -219,6 +217,11 @@ def _undo(connection: Connection) -> None:
 def _close(engine: Engine, process: int) -> None:
     if process == os.getpid():
         engine.dispose()
+
+
+def _connected(place: Place, dialect: Any, _: Any, arguments: Any, options: Any) -> Any:
+    """A connection to a file that lies where it should."""
+    return place.open(lambda: dialect.connect(*arguments, **options))
 
 
 def _durable_file(connection: Any, _: Any) -> None:
