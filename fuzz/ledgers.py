@@ -1,4 +1,4 @@
-"""Through whatever names a SQLite ledger is opened, moved, copied or restored, it spends its budget once and forgets nothing."""
+"""Through whatever names a SQLite ledger is opened, moved, copied or restored, it spends once and forgets nothing."""
 
 import os
 import shutil
@@ -56,6 +56,7 @@ class Scene:
         self.random.choice((*spends, *moves))()
 
     def close(self) -> None:
+        """Those who held the ledger let it go."""
         for _, book in self.holding:
             book.dispose()
 
@@ -71,6 +72,7 @@ class Scene:
             book.dispose()
 
     def spend_again(self) -> None:
+        """One of those who hold the ledger, whatever happened to it since."""
         if self.holding:
             self._spend(*self.random.choice(self.holding))
 
@@ -89,6 +91,7 @@ class Scene:
         assert _last_at(book) == spent.id, self.story(f"entry {spent.id} is not where it was spent")
 
     def link(self) -> None:
+        """A second name, of either kind."""
         old, new = self._two()
         make = os.symlink if self.random.random() < 0.3 else os.link
         self._do(f"{make.__name__} {old} {new}", lambda: make(self.folder / old, self.folder / new))
@@ -99,17 +102,18 @@ class Scene:
         self._do(f"mv {old} {new}", lambda: self._replace(old, new))
 
     def _replace(self, old: str, new: str) -> None:
-        os.replace(self.folder / old, self.folder / new)
+        (self.folder / old).replace(self.folder / new)
 
     def remove(self) -> None:
+        """A name less; the file may be gone with it."""
         name = self.random.choice(NAMES)
-        self._do(f"rm {name}", lambda: os.unlink(self.folder / name))
+        self._do(f"rm {name}", (self.folder / name).unlink)
 
     def shorten(self) -> None:
         """A link that stays while the first name goes: its link count is 1 again."""
         old, new = self._two()
         self._do(f"ln {old} {new}", lambda: os.link(self.folder / old, self.folder / new))
-        self._do(f"rm {old}", lambda: os.unlink(self.folder / old))
+        self._do(f"rm {old}", (self.folder / old).unlink)
 
     def copy(self) -> None:
         """A copy of the file alone, which may also be put in place of another."""
@@ -159,6 +163,7 @@ class Scene:
             pass
 
     def story(self, finding: str) -> str:
+        """What was found, and how it came to that."""
         return "\n  ".join([f"{finding}:", *self.told])
 
 

@@ -1,4 +1,4 @@
-"""All that a budget pays for through curators is about the units of its first release, unless an entry says in words why."""
+"""What a budget pays for through curators is about the units of its first release, or an entry says in words why."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,8 @@ def explore(random: Random) -> None:
     """One round: two budgets, perhaps shares of one, and curators of several minds."""
     with TemporaryDirectory() as folder:
         book = Ledger(Path(folder) / "ledger.db")
-        units, first = {}, {}
+        units: dict[str, str] = {}
+        first: dict[str, str | None] = {}
         for name in ("fleet", "crew"):
             units[name] = random.choice(UNITS)
             book.open(name, psi=10.0, unit=units[name], by="Ann", purpose="to be mistaken")
@@ -45,16 +46,15 @@ def _release(
 ) -> None:
     column, words = random.choice(COLUMNS), random.choice(("", "", "the same, I counted"))
     told.append(f"{budget}: unit={column!r}, same_unit={words!r}")
-    if budget in first:
-        right = column == first[budget]
-    else:
-        right = column is not None or units[budget] in ("record", "row")
+    begins = column is not None or units[budget] in ("record", "row")
+    right = column == first[budget] if budget in first else begins
     before = book.head().id
     try:
         curator = Curator(FLIGHTS, column, ledger=book, budget=budget, same_unit=words)
         curator.release(ask.count(), psi=0.01)
     except MismatchError:
-        assert not (right or words), _story("refused what is the budget's unit", told)
+        assert not right, _story("refused what is the budget's unit", told)
+        assert not words, _story("refused what was said in words", told)
         assert book.head().id == before, _story("a refusal was paid for", told)
         return
     assert right or words, _story("released per another unit, and nobody says why", told)

@@ -65,7 +65,7 @@ def test_another_unit_than_the_budgets_needs_words_which_show_tells(psidp, files
     code, out, err = psidp(*asked, "--unit", "age")
     assert (code, out) == (2, "")
     assert "must be 'patient_id' for budget 'survey', as entry 2 says, got unit='age'" in " ".join(err.split())
-    assert psidp(*asked, "--unit", "age", "--same-unit", "everybody has an age of their own")[0] == 0
+    assert psidp(*asked, "--unit", "age", "--same-unit", "each has an age of their own")[0] == 0
     assert psidp(*asked, "--rows-are-units", "--same-unit", "one row each")[0] == 0
     monkeypatch.setattr(sys, "argv", ["psidp", "ledger", "show", str(files / "ledger.db"), "survey"])
     monkeypatch.setenv("COLUMNS", "200")
@@ -74,7 +74,7 @@ def test_another_unit_than_the_budgets_needs_words_which_show_tells(psidp, files
     shown = capsys.readouterr().out
     for line in (
         "entry 2  column patient_id names each patient\n",
-        "entry 3  column age names each patient, the same as column patient_id names: everybody has an age of their own",
+        "entry 3  column age names each patient, the same as column patient_id names: each has an age of their own",
         "entry 4  every row is one patient, the same as column patient_id names: one row each",
     ):
         assert line in shown

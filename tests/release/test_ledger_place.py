@@ -1,4 +1,4 @@
-"""One file, one name: a ledger under a second name, moved, copied, restored or deleted never spends twice or forgets."""
+"""One file, one name: a ledger under a second name, moved, copied, restored or deleted never spends twice."""
 
 import gc
 import os
@@ -211,7 +211,7 @@ def test_a_log_that_goes_while_it_is_open_takes_no_more_spends(ledger, path, tmp
     for _ in range(2):
         drawn = []
         with (
-            pytest.raises(LedgerUnavailableError, match="or its log .*ledger.db-wal, was deleted, moved or replaced"),
+            pytest.raises(LedgerUnavailableError, match=r"or its log .*ledger\.db-wal, was deleted, moved or replaced"),
             ledger.spend("survey", G, purpose="a test"),
         ):
             drawn.append("noise")
@@ -310,7 +310,7 @@ def test_a_copy_is_refused_while_the_first_is_there(ledger, path, tmp_path):
     ledger.dispose()
     shutil.copy(path, copy)
     refused(copy, "it was moved, copied or restored")
-    with pytest.raises(LedgerUnavailableError, match="is a copy of .*ledger.db, which is still there"):
+    with pytest.raises(LedgerUnavailableError, match=r"is a copy of .*ledger.db, which is still there"):
         Ledger(copy).moved(by="Ann", purpose="a test")
     path.unlink()
     assert Ledger(copy).moved(by="Ann", purpose="the disk died").id == 2
@@ -328,7 +328,7 @@ def test_a_restored_backup_goes_on_once_somebody_says_so_and_keeps_what_the_head
     spend(ledger)
     new = ledger.head()
     ledger.dispose()
-    os.replace(backup, path)
+    backup.replace(path)
     refused(path, "it was moved, copied or restored")
     with pytest.raises(psidp.TamperedLedgerError, match="does not contain the head"):
         Ledger(path).moved(by="Ann", purpose="restored", head=new)
@@ -339,12 +339,12 @@ def test_a_restored_backup_goes_on_once_somebody_says_so_and_keeps_what_the_head
 
 def test_a_restored_backup_is_not_mixed_with_the_log_of_the_file_before(ledger, path, tmp_path):
     ledger.dispose()
-    backup = shutil.copy(path, tmp_path / "backup.db")
+    backup = Path(shutil.copy(path, tmp_path / "backup.db"))
     killed(path, 2)
-    os.replace(backup, path)
+    backup.replace(path)
     content = path.read_bytes()
     refused(path, "it was moved, copied or restored")
-    with pytest.raises(LedgerUnavailableError, match="may be that one's.*remove .*ledger.db-wal.*a new folder"):
+    with pytest.raises(LedgerUnavailableError, match=r"may be that one's.*remove .*ledger.db-wal.*a new folder"):
         Ledger(path).moved(by="Ann", purpose="restored")
     assert path.read_bytes() == content
     Path(f"{path}-wal").unlink()
@@ -357,8 +357,8 @@ def test_the_file_proper_knows_its_place_before_anything_is_spent(path):
     seen = []
     ledger.open("survey", psi=1.0, by="Ann", purpose="a test")
     with ledger.spend("survey", G, purpose="a test"):
-        seen.append(Place(str(path), "").recorded())
-    assert seen == [Mark.at(str(path))]
+        seen.append(Place(path, "").recorded())
+    assert seen == [Mark.at(path)]
     ledger.dispose()
 
 
@@ -383,7 +383,7 @@ def test_looking_at_the_mark_keeps_the_locks_of_the_process(ledger, path):
     held = sqlite3.connect(path, isolation_level=None)
     held.execute("BEGIN")
     held.execute("SELECT * FROM psidp_entries").fetchall()
-    assert Place(str(path), "").is_recorded()
+    assert Place(path, "").is_recorded()
     code = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('PRAGMA journal_mode = DELETE')"
     other = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
     assert "database is locked" in other.stderr

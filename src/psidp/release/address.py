@@ -53,9 +53,9 @@ class Address:
         return cls(URL.create("sqlite+pysqlite", database=os.path.realpath(name)), Path(name))
 
     @property
-    def path(self) -> str:
-        """Where a file lies, however the working folder or a link changes later; empty for a server."""
-        return "" if self.file is None else str(self.url.database)
+    def path(self) -> Path | None:
+        """Where a file lies, however the working folder or a link changes later; None for a server."""
+        return None if self.file is None else Path(str(self.url.database))
 
     @property
     def shown(self) -> str:

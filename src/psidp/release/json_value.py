@@ -1,4 +1,4 @@
-"""JSON value: whatever may be released, as text that JSON can hold, and back. Nothing that was drawn is lost on the way.
+"""JSON value: whatever may be released, as text that JSON can hold, and back. Nothing drawn is lost on the way.
 
 JSON has no infinity and no NaN, its readers refuse integers of thousands of digits, and its objects have names only of
 text. Those are written as objects with one name of ours; NumPy's numbers and arrays as Python's numbers and lists.

@@ -1,7 +1,7 @@
 """Place: where a SQLite ledger lies. One file, one name, and a mark inside the file that says which.
 
 SQLite finds a file's log by the file's name. Under a second name the same file has a second log, so that what is spent
-under one name is unknown under the other, and forgotten in the end. A file that moved without its log has forgotten too.
+under one name is unknown under the other, and forgotten in the end. A file that moved without its log forgets, too.
 """
 
 import os
@@ -9,6 +9,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote_from_bytes
@@ -45,10 +46,9 @@ class Mark(NamedTuple):
     path: str
 
     @classmethod
-    def at(cls, path: str) -> Self:
+    def at(cls, path: Path) -> Self:
         """The mark of the file that lies there now."""
-        folder, name = os.path.split(path)
-        return cls(str(os.stat(folder).st_ino), _text(name), str(os.lstat(path).st_ino), _text(path))
+        return cls(str(path.parent.stat().st_ino), _text(path.name), str(path.lstat().st_ino), _text(str(path)))
 
     def is_at(self, other: "Mark") -> bool:
         """Whether both speak of the same file under the same name in the same folder."""
@@ -70,8 +70,9 @@ class Place:
         moving: whether the mark may speak of another place just now.
     """
 
-    def __init__(self, path: str, shown: str) -> None:
+    def __init__(self, path: Path, shown: str) -> None:
         self.path, self.shown, self.moving = path, shown, False
+        self.log = Path(f"{path}-wal")
         self._opened: tuple[int, int] | None = None
 
     def open(self, connect: Callable[[], Any]) -> Any:
@@ -98,7 +99,7 @@ class Place:
     def check_log(self, seen: dict[Any, Any], committed: bool = False) -> None:
         """Refuse once the log is not the one that a connection found, which `seen` remembers, when it first wrote."""
         try:
-            log = os.lstat(f"{self.path}-wal")
+            log = self.log.lstat()
         except OSError:
             raise self._gone(committed) from None
         if seen.setdefault("log", (log.st_dev, log.st_ino)) != (log.st_dev, log.st_ino):
@@ -137,23 +138,20 @@ class Place:
 
     def check_left_behind(self) -> None:
         """Before a move is accepted: refuse while the old place still holds the ledger or its log, as far as we see."""
-        last = self.recorded()
+        last, still_there = self.recorded(), False
         if last is None or last.is_at(Mark.at(self.path)) or not _is_folder(last):
             return
-        log = Path(f"{last.path}-wal")
-        again = f"psidp ledger moved {self.shown}"
-        try:
-            still_there = Mark.at(last.path).is_at(last)
-        except OSError:
-            still_there = False
+        log, again = Path(f"{last.path}-wal"), f"psidp ledger moved {self.shown}"
+        with suppress(OSError):
+            still_there = Mark.at(Path(last.path)).is_at(last)
         if still_there:
             raise LedgerUnavailableError(
                 f"The ledger {self.shown} is a copy of {last.path}, which is still there: two of them would spend the "
                 f"budget twice. Use that one, or take it away and then say: {again}."
             )
-        if not (log.exists() and log.stat().st_size > 0):
+        if not _holds_something(log):
             return
-        if last.path == _text(self.path):
+        if last.path == _text(str(self.path)):
             raise LedgerUnavailableError(
                 f"The ledger {self.shown} is another file than the one that was here, and {log} may be that one's. "
                 f"Stop everything that uses it. Then remove {log}; or, if it was restored together with {self.shown}, "
@@ -166,13 +164,12 @@ class Place:
 
     def _looked_at(self) -> tuple[int, int] | None:
         """What lies here before SQLite touches it; None where there is nothing yet."""
-        log = Path(f"{self.path}-wal")
-        if not (os.path.exists(self.path) and os.path.getsize(self.path) > 0) and log.exists() and log.stat().st_size:
+        if not _holds_something(self.path) and _holds_something(self.log):
             raise LedgerUnavailableError(
-                f"There is no ledger at {self.shown}, but {log} holds the last entries of one that was here. "
-                f"{NOTHING} Put the ledger back, or take {log} along to where it is."
+                f"There is no ledger at {self.shown}, but {self.log} holds the last entries of one that was here. "
+                f"{NOTHING} Put the ledger back, or take {self.log} along to where it is."
             )
-        if not os.path.exists(self.path):
+        if not self.path.exists():
             return None
         found = self._alone()
         if _is_mounted(self.path):
@@ -188,10 +185,10 @@ class Place:
     def _alone(self, committed: bool = False) -> tuple[int, int]:
         """Device and inode of a file that has this name only."""
         try:
-            found = os.lstat(self.path)
+            found = self.path.lstat()
         except OSError:
             raise self._gone(committed) from None
-        if found.st_nlink != 1:
+        if found.st_nlink > 1:
             raise LedgerUnavailableError(
                 f"The ledger {self.shown} must have one name, got {found.st_nlink} hard links: what is spent under one "
                 f"name is not seen under the other. {_fate(committed)} Remove the other names."
@@ -200,8 +197,8 @@ class Place:
 
     def _gone(self, committed: bool = False) -> LedgerUnavailableError:
         return LedgerUnavailableError(
-            f"The ledger {self.shown}, or its log {self.shown}-wal, was deleted, moved or replaced while it was in use. "
-            f"{_fate(committed)} Put it back, or begin again with the ledger at its new place."
+            f"The ledger {self.shown}, or its log {self.shown}-wal, was deleted, moved or replaced while it was in "
+            f"use. {_fate(committed)} Put it back, or begin again with the ledger at its new place."
         )
 
     def _elsewhere(self, last: Mark) -> LedgerUnavailableError:
@@ -223,13 +220,17 @@ def _text(name: str) -> str:
 def _is_folder(mark: Mark) -> bool:
     """Whether a mark's folder can be seen from here, as the same one."""
     try:
-        return str(os.stat(os.path.dirname(mark.path)).st_ino) == mark.folder
+        return str(Path(mark.path).parent.stat().st_ino) == mark.folder
     except OSError:
         return False
 
 
-def _is_mounted(path: str) -> bool:
-    """Whether a file is a mount by itself, such as a container's `-v ledger.db:/data/ledger.db`. Linux alone has such."""
+def _holds_something(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
+
+
+def _is_mounted(path: Path) -> bool:
+    """Whether a file is a mount by itself, as a container's `-v ledger.db:/data/ledger.db`; only Linux has such."""
     if sys.platform != "linux":
         return False
     try:

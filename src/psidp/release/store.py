@@ -40,7 +40,7 @@ class Store:
         address.check_driver()
         self.address = address
         self.patience = patience
-        self.place = Place(address.path, address.shown) if address.file else None
+        self.place = Place(address.path, address.shown) if address.path else None
         self._placed = False
         self._engine: Engine | None = None
         self._process = 0
@@ -86,7 +86,7 @@ class Store:
     def exists(self) -> bool:
         """Whether there is anything at a file's address; a server is always there, or says that it is not."""
         path = self.address.path
-        return self.is_server or (os.path.exists(path) and os.path.getsize(path) > 0)
+        return path is None or (path.exists() and path.stat().st_size > 0)
 
     def check_file(self) -> None:
         """Refuse a SQLite file whose pages or indexes are damaged; a server looks after its own."""
@@ -109,7 +109,7 @@ class Store:
 
     def take_place(self, by: str = "", purpose: str = "") -> None:
         """Once the file proper, and not only its log, says where the ledger lies; a server has no such worry."""
-        place, end = self.place, time.monotonic() + self.patience
+        place, end, pause = self.place, time.monotonic() + self.patience, FIRST_PAUSE
         if place is None:
             return
         since = datetime.now(UTC).isoformat()
@@ -118,7 +118,8 @@ class Store:
             self._patiently(self._checkpoint)
             if not (place.is_recorded() or time.monotonic() < end):
                 raise self._busy()
-            time.sleep(FIRST_PAUSE)
+            time.sleep(pause)
+            pause = min(2.0 * pause, LONGEST_PAUSE)
         self._placed = True
 
     def _checkpoint(self) -> None:

@@ -1,11 +1,11 @@
 """Unit column: which column of a table names a budget's units. A curator's first release says it in its entry.
 
-    {"kind": "guarantee", "unit_column": "tailnum"}               the budget's units are the values of this column; null:
-                                                                  every row is one
+    {"kind": "guarantee", "unit_column": "tailnum"}         the budget's units are the values of this column; null:
+                                                            every row is one
     {"kind": "guarantee", "unit_column": "plane", "budget_unit_column": "tailnum",
-     "same_unit": "both hold the registration"}                   another column, and why its units are the same
+     "same_unit": "both hold the registration"}             another column, and why its units are the same
 
-An entry that says nothing has the budget's column, or was not a curator's. A share has the column of what it is part of.
+An entry that says nothing has the budget's column, or was not a curator's. A share has that of what it is part of.
 """
 
 from collections.abc import Callable, Mapping
