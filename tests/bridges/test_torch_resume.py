@@ -169,7 +169,8 @@ def test_a_ledger_that_paid_must_stay_and_another_is_no_substitute(paid):
     folder, ledger = paid
     run.trainer(folder).fit(epochs=1)
     ledger.dispose()
-    (folder / "ledger.db").rename(folder / "away.db")
+    for part in sorted(folder.glob("ledger.db*")):  # with its log, which belongs to it
+        part.rename(folder / part.name.replace("ledger", "away"))
     with pytest.raises(ValueError, match="began with a ledger, and must go on so"):
         run.trainer(folder)
     other = psidp.Ledger(folder / "ledger.db")

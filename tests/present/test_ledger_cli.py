@@ -1,5 +1,6 @@
 """psidp ledger: the same numbers and the same refusals as in Python, for files and servers alike."""
 
+import gc
 import json
 import sys
 from datetime import datetime, timedelta
@@ -119,6 +120,20 @@ def test_export_and_import_move_a_ledger(run, book, tmp_path):
     assert run("head", tmp_path / "copy.db") == run("head", book)
     code, _, err = run("import", book, out)
     assert (code, "already" in err) == (2, True)
+
+
+def test_a_moved_ledger_goes_on_once_it_is_said(run, book, tmp_path):
+    head = run("head", book)[1].strip()
+    gc.collect()  # as at the end of a process: the ledger is closed, and its log is gone
+    other = book.rename(tmp_path / "other.db")
+    code, out, err = run("spend", other, "survey", "--psi", 0.1, "--purpose", "q")
+    assert (code, out) == (2, "")
+    assert f'If this is now the only one, say so: psidp ledger moved {other} --purpose "why".' in " ".join(err.split())
+    assert run("moved", other, "--purpose", "a better name", "--head", "9:" + "ab" * 32)[0] == 2
+    code, out, _ = run("moved", other, "--purpose", "a better name", "--head", head)
+    assert (code, out) == (0, f"1 entries were verified; the ledger goes on from here. The head is\n{head}\n")
+    assert run("spend", other, "survey", "--psi", 0.1, "--purpose", "q")[0] == 0
+    assert json.loads(run("moved", other, "--purpose", "again", "--json")[1])["entries"] == 2
 
 
 def test_names_are_shown_as_they_are(run, tmp_path):

@@ -139,3 +139,29 @@ def test_an_impossible_output_is_refused_before_anything_is_drawn(psidp, no_dice
     )
     assert code == 2
     assert "the output must be .csv or .npy" in err
+
+
+def test_a_stored_answer_is_called_so(psidp, tmp_path):
+    ledger = tmp_path / "ledger.db"
+    assert psidp("ledger", "open", ledger, "survey", "--psi", 1, "--purpose", "a test")[0] == 0
+    paid = ["--sensitivity", 1, "--sigma", 2, "--ledger", ledger, "--budget", "survey", "--purpose", "q", "--key", "k"]
+    code, first, err = psidp("release", "value", "100", *paid)
+    assert (code, err.startswith("Spent psi = 0.5")) == (0, True)
+    code, again, err = psidp("release", "value", "9000", *paid)
+    assert (code, again) == (0, first)
+    assert err.startswith(
+        "This is the stored answer, drawn from what was given when the key was used first. That one spent psi = 0.5"
+    )
+    assert json.loads(psidp("release", "value", "9000", *paid, "--json")[1])["stored"] is True
+
+
+def test_an_answer_that_overflows_is_printed_and_comes_back(psidp, tmp_path):
+    ledger, source = tmp_path / "ledger.db", tmp_path / "x.npy"
+    np.save(source, np.array([3e38, -3e38] * 20, np.float32))
+    assert psidp("ledger", "open", ledger, "survey", "--psi", 1, "--purpose", "a test")[0] == 0
+    paid = ["--ledger", ledger, "--budget", "survey", "--purpose", "q", "--key", "k"]
+    asked = ["release", "column", source, "--sensitivity", 3e38, "--sigma", 1e39, *paid]
+    code, first, err = psidp(*asked)
+    assert (code, "Spent psi = 0.3" in err, "inf" in first) == (0, True, True)
+    assert psidp(*asked)[1] == first
+    assert "inf" in json.loads(psidp(*asked, "--json")[1])["value"]

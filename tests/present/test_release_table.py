@@ -56,6 +56,31 @@ def test_the_line_of_the_help_works(psidp, files):
     assert "this release needs 3" in err
 
 
+def test_another_unit_than_the_budgets_needs_words_which_show_tells(psidp, files, monkeypatch, capsys):
+    asked = [files / "visits.parquet", "--count", "--psi", 0.1, "--ledger", files / "ledger.db", "--budget", "survey"]
+    code, out, err = psidp(*asked, "--rows-are-units")
+    assert (code, out) == (2, "")
+    assert "every row would count as one patient" in " ".join(err.split())
+    assert psidp(*asked, "--unit", "patient_id")[0] == 0
+    code, out, err = psidp(*asked, "--unit", "age")
+    assert (code, out) == (2, "")
+    assert "must be 'patient_id' for budget 'survey', as entry 2 says, got unit='age'" in " ".join(err.split())
+    assert psidp(*asked, "--unit", "age", "--same-unit", "each has an age of their own")[0] == 0
+    assert psidp(*asked, "--rows-are-units", "--same-unit", "one row each")[0] == 0
+    monkeypatch.setattr(sys, "argv", ["psidp", "ledger", "show", str(files / "ledger.db"), "survey"])
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        cli.main()
+    shown = capsys.readouterr().out
+    for line in (
+        "entry 2  column patient_id names each patient\n",
+        "entry 3  column age names each patient, the same as column patient_id names: each has an age of their own",
+        "entry 4  every row is one patient, the same as column patient_id names: one row each",
+    ):
+        assert line in shown
+    Ledger(files / "ledger.db").verify()
+
+
 def test_an_answer_that_cannot_be_written_to_its_file_is_not_lost(psidp, files):
     (files / "answer.csv").mkdir()
     words = ["--rows-are-units", "--count", "--psi", 0.2, "--output", files / "answer.csv"]

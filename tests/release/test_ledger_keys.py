@@ -78,12 +78,55 @@ def test_a_block_that_raises_after_its_answer_was_stored_keeps_the_answer(survey
         assert entry.answer(lambda: 8.0) == 7.0
 
 
-def test_arrays_are_answers_and_what_json_cannot_hold_is_not(survey):
-    assert ask(survey, key="array", draw=lambda: np.array([[1.5, -0.1], [0.3, 2.0]])) == [[1.5, -0.1], [0.3, 2.0]]
-    for key, value in (("object", object()), ("nan", float("nan"))):
-        with pytest.raises((TypeError, ValueError)):
-            ask(survey, key=key, draw=lambda value=value: value)
-    assert [e.state for e in survey.entries()][-2:] == ["spent", "interrupted"]
+INF, NAN = float("inf"), float("nan")
+
+
+VALUES = {
+    "array": (np.array([[1.5, -0.1], [0.3, 2.0]]), [[1.5, -0.1], [0.3, 2.0]]),
+    "array of float32": (np.array([np.inf, -np.inf, 1.0], np.float32), [INF, -INF, 1.0]),
+    "float32": (np.float32(np.inf), INF),
+    "inf": (INF, INF),
+    "minus inf": (-INF, -INF),
+    "nan": (NAN, NAN),
+    "minus zero": (-0.0, -0.0),
+    "huge": (10**5000, 10**5000),
+    "minus huge": (-(10**5000), -(10**5000)),
+    "true": (True, True),
+    "none": (None, None),
+    "NumPy inside": (
+        {"mean": np.float64(1.5), "n": np.int64(7), "ok": np.bool_(True)},
+        {"mean": 1.5, "n": 7, "ok": True},
+    ),
+    "nested": ([(1, np.array([2.0, NAN]))], [[1, [2.0, NAN]]]),
+    "odd names": ({1: {2.5: "x"}, None: [INF]}, {1: {2.5: "x"}, None: [INF]}),
+    "our name": ({"psidp_float": "inf"}, {"psidp_float": "inf"}),
+    "our names": ({"psidp_pairs": [{"psidp_int": 3}]}, {"psidp_pairs": [{"psidp_int": 3}]}),
+    "odd text": ("\ud800 \0 \u00e9", "\ud800 \0 \u00e9"),
+}
+
+
+@pytest.mark.parametrize(("drawn", "back"), VALUES.values(), ids=VALUES)
+def test_whatever_is_drawn_is_stored_and_comes_back_the_same(survey, drawn, back):
+    first = ask(survey, draw=lambda: drawn)
+    again = ask(survey, draw=lambda: None)
+    for value in (first, again):
+        np.testing.assert_equal(value, back)
+        assert type(value) is type(back)
+    assert [e.state for e in survey.entries()] == ["opened", "spent", "answered"]
+    survey.verify()
+
+
+@pytest.mark.parametrize("drawn", [object(), 1j, {1, 2}, np.longdouble(1.0), b"bytes"], ids=lambda x: type(x).__name__)
+def test_what_is_no_value_is_no_answer(survey, drawn):
+    with pytest.raises(TypeError):
+        ask(survey, draw=lambda: drawn)
+    assert [e.state for e in survey.entries()] == ["opened", "spent", "interrupted"]
+
+
+def test_an_answer_stored_by_an_earlier_version_comes_back(survey):
+    """Written as plain JSON in UTF-8."""
+    old = '{"by":["ward"],"notes":["d\u00e9j\u00e0"],"rows":[1.5,10000000000000000000000]}'
+    assert psidp.release.json_value.from_json(old) == {"by": ["ward"], "notes": ["déjà"], "rows": [1.5, 10**22]}
 
 
 def test_an_answered_request_is_answered_even_when_the_budget_is_spent_or_closed(survey):

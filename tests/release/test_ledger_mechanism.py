@@ -58,6 +58,61 @@ def test_a_retry_gets_the_same_value_of_the_same_kind(mechanism, survey, x, inte
     assert survey.remaining("survey") == left
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_a_release_that_overflows_its_type_is_stored_and_comes_back(survey, kind):
+    largest = float(np.finfo(kind).max)
+    mechanism = GaussianMechanism(sensitivity=largest, sigma=4.0 * largest, ledger=survey, budget="survey")
+    x = np.array([largest, -largest] * 20, kind)
+    with np.errstate(over="ignore"):
+        first = mechanism.release(x, purpose="q", key="k", request="q")
+        again = mechanism.release(x, purpose="q", key="k", request="q")
+    assert np.isinf(first.value).any()
+    assert first.value.dtype == again.value.dtype == kind
+    assert np.array_equal(first.value, again.value)
+    assert [e.state for e in survey.entries()] == ["opened", "spent", "answered"]
+    for release in (first, again):
+        low, high = release.confidence_interval(1.0 - 1e-9)
+        assert np.all((low <= x) & (x <= high))
+        assert np.array_equal(np.isinf(high), release.value == np.inf)
+        assert np.array_equal(np.isinf(low), release.value == -np.inf)
+
+
+def test_an_integer_of_any_size_is_stored_and_comes_back(mechanism):
+    asked = {"integers": True, "purpose": "q", "key": "k", "request": "q"}
+    first = mechanism.release(10**5000, **asked)
+    assert first.value > 10**300
+    assert mechanism.release(0, **asked).value == first.value
+
+
+def test_a_release_says_that_it_is_the_stored_one_whatever_x_is_now(mechanism, survey):
+    asked = {"purpose": "q", "key": "k", "request": "q"}
+    first = mechanism.release(1000.0, **asked)
+    head = survey.head()
+    again = mechanism.release(-1000.0, **asked)
+    assert (first.stored, again.stored, again.value) == (False, True, first.value)
+    assert survey.head() == head
+    assert "stored=True" in repr(again)
+    assert (first.to_dict()["stored"], again.to_dict()["stored"]) == (False, True)
+    assert psidp.denoise.non_negative(again).stored
+    assert not mechanism.release(1.0, purpose="q").stored
+    assert not GaussianMechanism(1.0, 2.0).release(1.0).stored
+
+
+def test_of_two_who_ask_at_once_the_second_says_that_its_answer_is_the_stored_one(mechanism, survey, monkeypatch):
+    asked, inner = {"purpose": "q", "key": "k", "request": "q"}, []
+    real = type(mechanism._noise).add_one
+
+    def meanwhile(noise, x):
+        if not inner:
+            inner.append(None)
+            inner[0] = mechanism.release(2.0, **asked)
+        return real(noise, x)
+
+    monkeypatch.setattr(type(mechanism._noise), "add_one", meanwhile)
+    outer = mechanism.release(1.0, **asked)
+    assert (inner[0].stored, outer.stored, outer.value) == (False, True, inner[0].value)
+
+
 def test_a_retry_fills_the_array_it_is_given(mechanism):
     x = np.zeros(3)
     first = mechanism.release(x, purpose="q", key="k", request="q").value

@@ -59,7 +59,7 @@ def test_the_truth_is_nowhere_in_a_release():
     text = json.dumps(release.to_dict()) + repr(release)
     assert "987654.321" not in text
     assert all(getattr(release, name) != truth for name in release.__slots__)
-    assert set(release.to_dict()) == {"value", "sigma", "grid", "guarantee", "steps"}
+    assert set(release.to_dict()) == {"value", "sigma", "grid", "guarantee", "steps", "stored"}
 
 
 def test_the_dictionary_is_plain():

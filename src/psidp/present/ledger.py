@@ -256,6 +256,26 @@ def import_(
     return typer.echo(f"{found.id} entries were verified and written. The head is\n{found}")
 
 
+@app.command()
+def moved(
+    ledger: Where,
+    purpose: Why,
+    by: Who = "",
+    head: Annotated[str, typer.Option("--head", help="one kept earlier, which must still be in the ledger")] = "",
+    as_json: notion.AsJson = False,
+) -> None:
+    """Say that a file that was moved, copied or restored is now the ledger.
+
+    It is verified first. Keep no second one: two of them would spend the budget twice.
+
+    Example: psidp ledger moved ledger.db --purpose "restored from the backup of Monday"
+    """
+    found = Ledger(ledger).moved(by=_who(by), purpose=purpose, head=head or None)
+    if as_json:
+        return show_json({"entries": found.id, "head": str(found)})
+    return typer.echo(f"{found.id} entries were verified; the ledger goes on from here. The head is\n{found}")
+
+
 def _priced(
     mechanism: str, given: dict[str, float], kappa: float, terms: Guarantee
 ) -> tuple[Guarantee, dict[str, Any]]:

@@ -171,12 +171,18 @@ def _say_cost(release: Release, delta: float | None, mechanism: GaussianMechanis
     g, at = release.guarantee, 1e-5 if delta is None else delta
     low, high = (np.atleast_1d(end) for end in release.confidence_interval(0.95))
     room = float(np.max(high - low, initial=0.0)) / 2.0
+    spent = f"Spent psi = {up(g.psi)}"
     paid = "No ledger was asked, so nothing was written down."
+    if release.stored:
+        spent = (
+            "This is the stored answer, drawn from what was given when the key was used first. That one spent "
+            f"psi = {up(g.psi)}"
+        )
     if mechanism.ledger is not None:
         left = mechanism.ledger.remaining(mechanism.budget)
         paid = f"Paid from budget {plain(mechanism.budget)}. {in_words(left)}"
     typer.echo(
-        f"Spent psi = {up(g.psi)} ({g.adjacency}, per {g.unit}): epsilon {up(float(g.epsilon(at)))} at delta = {at:g}. "
+        f"{spent} ({g.adjacency}, per {g.unit}): epsilon {up(float(g.epsilon(at)))} at delta = {at:g}. "
         f"Noise of standard deviation {up(release.sigma)}; each true number lies within {up(room)} of the one "
         f"released with probability 0.95. {paid}",
         err=True,

@@ -66,6 +66,9 @@ def release_table(
         str, typer.Option("--adjacency", help="add-remove or replace-one; the budget's unless told")
     ] = "",
     protects: Annotated[str, typer.Option("--protects", help="whose data is protected, in words")] = "",
+    same_unit: Annotated[
+        str, typer.Option("--same-unit", help="why another unit column names the budget's units, in words")
+    ] = "",
     output: Annotated[str, typer.Option("--output", "-o", help="write the answer to this .csv file")] = "",
     plan: Annotated[bool, typer.Option("--plan", help="show what would run, cost and be worth; spend nothing")] = False,
     as_json: notion.AsJson = False,
@@ -88,6 +91,7 @@ def release_table(
     curator = Curator(
         source, unit or None, ledger=Ledger(ledger) if ledger else None, budget=budget or None, name=name or None,
         adjacency=check_adjacency(adjacency) if adjacency else None, protects=protects or None, engine=engine or None,
+        same_unit=same_unit,
     )  # fmt: skip
     question: dict[str, Any] = {
         "psi": psi, "by": by, "keys": _keys(curator, by, keys, private_keys), "where": where, "level": level,

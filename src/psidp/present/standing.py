@@ -1,6 +1,7 @@
 """How a budget stands, on a terminal: a table, the spending over time, and what is left in words."""
 
 from datetime import datetime
+from typing import Any
 
 from rich.text import Text
 
@@ -56,8 +57,20 @@ def show_report(report: Report, history: list[tuple[str, float]]) -> None:
     for change in report.changes:
         who = change.details().get("by", "the calendar")
         console.print(plain(f"{change.time[:16]}  entry {change.id}  {change.state} by {who}: {change.purpose}"))
+    for entry in report.units:
+        console.print(plain(f"{entry.time[:16]}  entry {entry.id}  {_unit_in_words(entry.details(), b.unit)}"))
     console.print()
     console.print(plain("The budget is closed." if report.closed else in_words(report.remaining)))
+
+
+def _unit_in_words(event: dict[str, Any], unit: str) -> str:
+    """Which column names the units, and why another one does as well."""
+    column = event["unit_column"]
+    named = f"every row is one {unit}" if column is None else f"column {column} names each {unit}"
+    if "budget_unit_column" in event:
+        first = event["budget_unit_column"]
+        named += f", the same as {'a row' if first is None else f'column {first} names'}"
+    return named + (f": {event['same_unit']}" if "same_unit" in event else "")
 
 
 def show_budgets(reports: list[Report]) -> None:

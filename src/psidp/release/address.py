@@ -1,5 +1,6 @@
 """Address: where a ledger lives. A bare path is a SQLite file, postgresql:// a server; passwords are never shown."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -25,8 +26,8 @@ class Address:
         'postgresql://ann:***@db.example/privacy'
     """
 
-    url: URL
-    file: Path | None
+    url: URL  # of a file: absolute, links resolved
+    file: Path | None  # as it was given
 
     @classmethod
     def parse(cls, text: str | Path) -> Self:
@@ -49,7 +50,12 @@ class Address:
     def _of_file(cls, name: str) -> Self:
         if not name or name == ":memory:" or "\0" in name:
             raise ValueError("a ledger must outlive the process: give the path of a file.")
-        return cls(URL.create("sqlite+pysqlite", database=name), Path(name))
+        return cls(URL.create("sqlite+pysqlite", database=os.path.realpath(name)), Path(name))
+
+    @property
+    def path(self) -> Path | None:
+        """Where a file lies, however the working folder or a link changes later; None for a server."""
+        return None if self.file is None else Path(str(self.url.database))
 
     @property
     def shown(self) -> str:

@@ -38,6 +38,8 @@ class Curator:
         ledger: a psidp.Ledger. budget: the budget in it that pays.
         adjacency: "add-remove" or "replace-one"; the budget's unless told.
         protects: whose data is protected, in words; the budget's unless told, else the unit column's name.
+        same_unit: why the units are the budget's all the same, in words, where `unit` is another column than the one
+            that the budget's first release through a curator had, or None on a budget that is not per row.
         name: which table of a .duckdb file. engine: postgresql://... or spark://...
 
     Examples:
@@ -59,6 +61,7 @@ class Curator:
         budget: str | None = None,
         adjacency: Adjacency | None = None,
         protects: str | None = None,
+        same_unit: str = "",
         name: str | None = None,
         engine: str | None = None,
     ) -> None:
@@ -69,7 +72,9 @@ class Curator:
         terms = None if ledger is None else ledger.budget(budget)
         self.table = open_table(table, name=name, engine=engine)
         check_unit(unit, self.table.schema())
-        self.unit = unit
+        if ledger is not None:
+            ledger.check_unit(budget, unit, same_unit)
+        self.unit, self.same_unit = unit, same_unit
         self.ledger, self.budget = ledger, budget
         self.adjacency: Adjacency = check_adjacency(adjacency or (terms.adjacency if terms else "add-remove"))
         self.protects: str = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
@@ -143,8 +148,14 @@ class Curator:
 
     def _paid(self, asked: Question, purpose: str, key: str) -> Answer:
         """The release through the ledger."""
+        event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit}
         spend = self.ledger.spend(
-            self.budget, asked.guarantee, purpose=purpose, key=key, request=asked.to_dict() if key else None
+            self.budget,
+            asked.guarantee,
+            purpose=purpose,
+            key=key,
+            request=asked.to_dict() if key else None,
+            event=event,
         )
         draw = None if self._settled(asked, key) else prepare(asked, self._engine)
         with spend as entry:

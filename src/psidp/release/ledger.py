@@ -21,6 +21,7 @@ from psidp.release.loss import shares
 from psidp.release.report import Report, history_of, report_of, standing_of
 from psidp.release.spend import Spend, request_digest
 from psidp.release.store import Store
+from psidp.release.unit_column import Known, Units, said
 from psidp.release.walk import Head, Walk
 
 __all__ = ["Ledger"]
@@ -65,6 +66,7 @@ class Ledger:
         self._store = Store(Address.parse(url), patience)
         self._clock: Clock = clock or _system_clock
         self._terms: dict[str, Budget] = {}
+        self._units = Units()
         self._ready = False
 
     def __repr__(self) -> str:
@@ -146,7 +148,7 @@ class Ledger:
             kappa: for a run, the probability of outright failure to account it at.
             failure: for a run, the part of kappa that its implementation has of its own, such as PrivateStep.kappa.
             event: what is released, such as {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}; the guarantee has
-                to be its price, and verify recomputes it.
+                to be its price, and verify recomputes it. A curator's also says its "unit_column".
             partition: the part of the data that is read, in a budget opened in partitions.
             key: idempotency key; see Spend.answer.
             request: what is asked, as JSON values; under one key only one request is answered.
@@ -166,6 +168,7 @@ class Ledger:
             store=self._begun(),
             clock=self._clock,
             budget=lambda chain: self._budget(chain, budget),
+            known=lambda chain: self._known(chain, budget),
             guarantee=guarantee,
             purpose=purpose,
             event=event,
@@ -218,9 +221,18 @@ class Ledger:
 
         return self._read(left)
 
+    def check_unit(self, budget: str, column: str | None, same_unit: str = "") -> None:
+        """Refuse a unit column that is not the budget's (None: every row is a unit), unless `same_unit` says why."""
+        event = {"unit_column": column, "same_unit": same_unit}
+        self._read(lambda chain: said(self._budget(chain, budget), self._known(chain, budget), event))
+
     def report(self, budget: str) -> Report:
         """How a budget stands, now and since it was opened, with every change it has seen."""
-        return self._read(lambda chain: report_of(chain, self._budget(chain, budget)))
+
+        def found(chain: Chain) -> Report:
+            return report_of(chain, self._budget(chain, budget), self._units.saying(chain, budget))
+
+        return self._read(found)
 
     def history(self, budget: str, points: int = 60) -> list[tuple[str, float]]:
         """Time and lifetime psi at so many entries, evenly spread from the first to the last."""
@@ -274,8 +286,40 @@ class Ledger:
             schema.create(connection, ledger._clock().astimezone(UTC).isoformat(), identity)
             transcript.restore_entries(connection, identity, rest)
 
-        ledger._store.write(written)
+        ledger._store.found(written)
+        ledger._store.take_place()
         return ledger
+
+    def moved(self, *, by: str, purpose: str, head: Head | str | None = None) -> Head:
+        """The head, once a SQLite ledger that was moved, copied or restored may be used where it lies now.
+
+        Everything is verified first. Who says so is written into the file, outside of the chain.
+
+        Args:
+            by: who says that this is now the only one.
+            purpose: why it moved, in words.
+            head: one that was kept earlier: the ledger must still contain it. Without one, a restored old copy has
+                forgotten what was spent since, and nobody can tell.
+
+        Refused, with the file as it was: while the old place, where it can be seen, still holds the ledger or its log.
+        """
+        check_text("by", by)
+        check_text("purpose", purpose)
+        place = self._store.place
+        if place is None:
+            raise ValueError("a ledger on a server has no file that could move.")
+        if not self._store.exists():
+            raise NotALedgerError(f"there is no ledger at {place.shown}.")
+        place.check_left_behind()
+        self._store.dispose()
+        place.moving = True
+        try:
+            found = self.verify(head)
+            self._store.take_place(by, purpose)
+        finally:
+            place.moving = False
+            self._store.dispose()
+        return found
 
     # How it is done
 
@@ -309,6 +353,9 @@ class Ledger:
             self._terms[name] = chain.budget(name)
         return self._terms[name]
 
+    def _known(self, chain: Chain, budget: str) -> Known | None:
+        return self._units.known(chain, budget, lambda name: self._budget(chain, name))
+
     def _read(self, work: Callable[[Chain], Result]) -> Result:
         return self._begun().read(lambda connection: work(Chain(connection, self._clock)))
 
@@ -324,7 +371,7 @@ class Ledger:
         if version == 0 and not create:
             raise NotALedgerError(f"there is no ledger at {shown}. Opening a budget begins one.")
         if version < schema.VERSION:
-            store.write(self._brought_forward)
+            store.found(self._brought_forward)
         self._ready = True
         return store
 

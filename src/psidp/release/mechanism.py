@@ -128,13 +128,14 @@ class GaussianMechanism:
             integers: whole numbers out; only for whole numbers in.
             out: array for the result, which may be x itself; only for arrays of floats.
             payment: with a ledger, what `Ledger.spend` takes: purpose, and partition, key and request. The spend
-                is durable before anything is drawn; under a key that was answered, that answer comes back.
+                is durable before anything is drawn. Under a key that was answered, that answer comes back, whatever
+                x is now (nothing derived from x is kept, so nothing can be compared): its `stored` is True.
 
         Refused before any noise is drawn: text, booleans, complex numbers, objects, masked arrays, an `out`
         that does not fit, a ClippedSum that one unit can move further than the mechanism's sensitivity, and
         what the budget does not cover.
         """
-        draw = self._prepared(x, integers, out)
+        draw, stored = self._prepared(x, integers, out), False
         if self.ledger is None:
             if payment:
                 raise TypeError(f"{', '.join(payment)} must be given with a ledger: this mechanism has none.")
@@ -144,9 +145,9 @@ class GaussianMechanism:
             event = {"kind": "gaussian", "sensitivity": self.sensitivity, "sigma": self.sigma}
             terms: dict[str, Any] = {"purpose": ""} | payment | {"event": event, "request": public}
             with self.ledger.spend(self.budget, self.guarantee, **terms) as entry:
-                value = _unpacked(entry.answer(lambda: _packed(draw())), out)
+                value, stored = _unpacked(entry.answer(lambda: _packed(draw())), out), entry.stored
         rounding = 0.5 * self._noise.grid + (0.5 if integers else 0.0)
-        return Release(value, self.sigma, self._noise.grid, rounding, self.guarantee)
+        return Release(value, self.sigma, self._noise.grid, rounding, self.guarantee, stored=stored)
 
     def _prepared(self, x: Any, integers: bool, out: NDArray[Any] | None) -> Callable[[], Any]:
         """Everything checked, nothing drawn: the call that draws."""

@@ -27,6 +27,7 @@ class Report:
         unit_total: everything ever spent on this unit and adjacency, over all budgets of the ledger; rounded up.
         allotted: given to shares, which are budgets of their own.
         changes: opening, raises, resets, renewals, splits and closing, in order.
+        units: the spends that say which column names the units, in order; the first one's is the budget's.
     """
 
     budget: Budget
@@ -40,6 +41,7 @@ class Report:
     period: str
     closed: bool
     changes: tuple[Entry, ...]
+    units: tuple[Entry, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -64,7 +66,8 @@ class Report:
             {"id": e.id, "time": e.time, "state": e.state, "purpose": e.purpose, "event": e.details()}
             for e in self.changes
         ]
-        return terms | amounts | {"era": self.era, "closed": self.closed, "changes": changes}
+        units = [{"id": e.id} | {n: v for n, v in e.details().items() if n != "kind"} for e in self.units]
+        return terms | amounts | {"era": self.era, "closed": self.closed, "changes": changes, "units": units}
 
 
 def standing_of(chain: Chain, budget: Budget, partition: str = "") -> Standing:
@@ -80,7 +83,7 @@ def standing_of(chain: Chain, budget: Budget, partition: str = "") -> Standing:
     return standing.at_partition(None if part is None else Standing.read(part.standing))
 
 
-def report_of(chain: Chain, budget: Budget) -> Report:
+def report_of(chain: Chain, budget: Budget, units: tuple[Entry, ...] = ()) -> Report:
     """The report on one budget."""
     now, like = standing_of(chain, budget), budget.guarantee
     return Report(
@@ -95,6 +98,7 @@ def report_of(chain: Chain, budget: Budget) -> Report:
         period=now.period,
         closed=now.closed,
         changes=tuple(chain.changes(budget.name)),
+        units=units,
     )
 
 

@@ -20,7 +20,8 @@ class Release:
         grid: the power of two whose multiples were drawn. rounding: how far rounding moved an entry at
         most: half a grid step, and a half more for whole numbers. guarantee: what the release costs, all
         entries together. steps: names of the post-processing steps that `value` went through since; they
-        cost nothing.
+        cost nothing. stored: whether this is the answer that the ledger kept under an idempotency key: it
+        was drawn from what was given when the key was used first, not from what was given now.
     """
 
     value: Any
@@ -29,6 +30,7 @@ class Release:
     rounding: float
     guarantee: Guarantee
     steps: tuple[str, ...] = ()
+    stored: bool = False
 
     @property
     def mean_squared_error(self) -> float:
@@ -43,7 +45,7 @@ class Release:
         Guarantees:
             value plus or minus (sigma z + rounding), z the normal quantile, each rounded outward. It speaks
             of each entry by itself, and of what was given to the mechanism: clamped values count as
-            clamped.
+            clamped. Where a value overflowed the array's type, the interval has no end on that side.
         """
         self._refuse_after_steps("confidence_interval")
         if not 0.0 < level < 1.0:
@@ -51,10 +53,14 @@ class Release:
         z = float(-quantile(0.5 * (1.0 - level)))
         half = (self.sigma * (z + float(quantile_error(z))) + self.rounding) * (1.0 + 2.0**-50)
         value = np.asarray(self.value)
-        room = half + (np.spacing(np.abs(value)) if value.dtype.kind == "f" else 0.0)
-        centre = value.astype(np.float64)
-        lower = np.nextafter(centre - room, -np.inf)[()]
-        upper = np.nextafter(centre + room, np.inf)[()]
+        within, room = value, half
+        if value.dtype.kind == "f":
+            most = np.finfo(value.dtype).max
+            within = np.clip(value, -most, most)
+            room = half + np.spacing(np.minimum(np.abs(within), np.nextafter(most, -most))).astype(np.float64)
+        centre = within.astype(np.float64)
+        lower = np.where(value == -np.inf, -np.inf, np.nextafter(centre - room, -np.inf))[()]
+        upper = np.where(value == np.inf, np.inf, np.nextafter(centre + room, np.inf))[()]
         return (float(lower), float(upper)) if value.ndim == 0 else (lower, upper)
 
     def after(self, step: str, value: Any) -> Self:
@@ -70,6 +76,7 @@ class Release:
             "grid": self.grid,
             "guarantee": self.guarantee.to_dict(),
             "steps": list(self.steps),
+            "stored": self.stored,
         }
 
     def _refuse_after_steps(self, what: str) -> None:

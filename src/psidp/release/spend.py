@@ -1,6 +1,5 @@
 """Spend: one release paid for before it is drawn."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -12,8 +11,10 @@ from psidp.errors import KeyConflictError, LedgerError
 from psidp.guarantee import Guarantee
 from psidp.release.budget import Budget
 from psidp.release.chain import Chain, Clock
-from psidp.release.entry import Entry, canonical, digest
+from psidp.release.entry import Entry, digest
+from psidp.release.json_value import from_json, to_json
 from psidp.release.store import Store
+from psidp.release.unit_column import FIELDS, Known, said
 
 __all__ = ["Spend", "request_digest"]
 
@@ -26,12 +27,13 @@ class Spend:
     nothing was released. Nothing refunds.
 
     With an idempotency key, what is released goes through `answer`, which stores it first. A retry under the same key
-    gets that very answer and spends nothing.
+    gets that very answer and spends nothing; `stored` then says that it was not drawn by this one.
     """
 
     store: Store
     clock: Clock
     budget: Callable[[Chain], Budget]
+    known: Callable[[Chain], Known | None]
     guarantee: Guarantee
     purpose: str
     event: Mapping[str, Any]
@@ -40,6 +42,7 @@ class Spend:
     request: str = ""
     entry: Entry = field(init=False)
     answered: bool = field(init=False, default=False)
+    stored: bool = field(init=False, default=False)
     _answer: Any = field(init=False, default=None)
     _drawn: bool = field(init=False, default=False)
 
@@ -63,7 +66,8 @@ class Spend:
     def answer(self, draw: Callable[[], Any]) -> Any:
         """What `draw` draws, stored before it is returned where there is a key; or the answer that is stored already.
 
-        Under a key the answer has to be made of what JSON holds (numbers, text, lists, arrays), and comes back so.
+        Under a key the answer has to be made of numbers (infinities and NaN among them), text, lists, mappings and
+        NumPy arrays. It comes back with the same values, NumPy's as Python's numbers and lists.
         """
         if self.answered:
             return self._answer
@@ -71,8 +75,10 @@ class Spend:
         drawn = draw()
         if not self.key:
             return drawn
-        text = canonical(_plain(drawn))
-        self._keep(self.store.write(lambda connection: self._stored(connection, text)))
+        text = to_json(drawn)
+        kept = self.store.write(lambda connection: self._stored(connection, text))
+        self._keep(kept)
+        self.stored = kept.refers != self.id
         return self._answer
 
     def _recorded(self, connection: Connection) -> Entry:
@@ -80,12 +86,14 @@ class Spend:
         chain = Chain(connection, self.clock)
         budget = self.budget(chain)
         budget.check_spend(self.guarantee, self.partition)
+        event = said(budget, self.known(chain), self.event) if "unit_column" in self.event else self.event
         answer = self._asked_before(chain) if self.key else None
         if answer is not None:
             self._keep(answer)
+            self.stored = True
             return answer
         return chain.append(
-            budget, "spent", self.event, self.guarantee, partition=self.partition, purpose=self.purpose, key=self.key,
+            budget, "spent", event, self.guarantee, partition=self.partition, purpose=self.purpose, key=self.key,
             request=self.request,
         )  # fmt: skip
 
@@ -120,15 +128,11 @@ class Spend:
         )
 
     def _keep(self, entry: Entry) -> None:
-        self.answered, self._answer = True, json.loads(entry.answer)
+        self.answered, self._answer = True, from_json(entry.answer)
 
 
 def request_digest(request: Any, guarantee: Guarantee, event: Mapping[str, Any], partition: str) -> str:
     """What makes two requests the same: what was asked, at which price, of which part of the data."""
-    asked = {"request": request, "event": dict(event), "partition": partition} | guarantee.to_dict()
+    priced = {name: value for name, value in event.items() if name not in FIELDS}
+    asked = {"request": request, "event": priced, "partition": partition} | guarantee.to_dict()
     return digest(asked)
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays as Python's."""
-    return value.tolist() if hasattr(value, "tolist") else value

@@ -4,6 +4,8 @@ import os
 import time
 import weakref
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
 from random import SystemRandom
 from typing import Any, TypeVar
 
@@ -13,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from psidp.errors import LedgerBusyError, LedgerError, LedgerUnavailableError, NotALedgerError, TamperedLedgerError
 from psidp.release.address import Address
+from psidp.release.place import Place
 from psidp.release.trouble import Trouble, trouble_of
 
 __all__ = ["Store"]
@@ -37,6 +40,8 @@ class Store:
         address.check_driver()
         self.address = address
         self.patience = patience
+        self.place = Place(address.path, address.shown) if address.path else None
+        self._placed = False
         self._engine: Engine | None = None
         self._process = 0
 
@@ -73,13 +78,15 @@ class Store:
             pool_pre_ping=self.is_server,
             connect_args={name: value for name, value in connect.items() if name not in self.address.url.query},
         )
+        if self.place is not None:
+            event.listen(engine, "do_connect", partial(_connected, self.place))
         event.listen(engine, "connect", _durable_server if self.is_server else _durable_file)
         return engine
 
     def exists(self) -> bool:
         """Whether there is anything at a file's address; a server is always there, or says that it is not."""
-        file = self.address.file
-        return file is None or (file.exists() and file.stat().st_size > 0)
+        path = self.address.path
+        return path is None or (path.exists() and path.stat().st_size > 0)
 
     def check_file(self) -> None:
         """Refuse a SQLite file whose pages or indexes are damaged; a server looks after its own."""
@@ -92,10 +99,36 @@ class Store:
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` finds in one snapshot."""
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if self.is_server else "BEGIN"
-        return self._patiently(lambda: self._transact(work, [begin]))
+        return self._patiently(lambda: self._transact(work, [begin], writes=False))
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
         """What `work` answers, once everything it wrote is durable; else nothing was written, or nobody can say."""
+        if self.place is not None and not self._placed:
+            self.take_place()
+        return self.found(work)
+
+    def take_place(self, by: str = "", purpose: str = "") -> None:
+        """Once the file proper, and not only its log, says where the ledger lies; a server has no such worry."""
+        place, end, pause = self.place, time.monotonic() + self.patience, FIRST_PAUSE
+        if place is None:
+            return
+        since = datetime.now(UTC).isoformat()
+        while not (self._placed or place.is_recorded()):
+            self.found(lambda connection: place.record(connection, since, by, purpose))
+            self._patiently(self._checkpoint)
+            if not (place.is_recorded() or time.monotonic() < end):
+                raise self._busy()
+            time.sleep(pause)
+            pause = min(2.0 * pause, LONGEST_PAUSE)
+        self._placed = True
+
+    def _checkpoint(self) -> None:
+        """What the log holds, written to the file proper as far as readers allow."""
+        with self.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def found(self, work: Callable[[Connection], Result]) -> Result:
+        """`write`, where there is no ledger yet that could say its place."""
         begin = ["BEGIN IMMEDIATE"]
         if self.is_server:
             begin = [
@@ -103,23 +136,32 @@ class Store:
                 f"SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = {max(1, int(self.patience * 1000))}",
                 f"SELECT pg_advisory_xact_lock({LOCK})",
             ]
-        return self._patiently(lambda: self._transact(work, begin))
+        return self._patiently(lambda: self._transact(work, begin, writes=True))
 
-    def _transact(self, work: Callable[[Connection], Result], begin: list[str]) -> Result:
+    def _transact(self, work: Callable[[Connection], Result], begin: list[str], writes: bool) -> Result:
         with self.engine.connect() as connection:
             committing = False
             try:
                 for statement in begin:
                     connection.exec_driver_sql(statement)
+                self._check_place(connection, writes)
                 result = work(connection)
                 committing = True
                 connection.exec_driver_sql("COMMIT")
+                if writes:
+                    self._check_place(connection, writes, committed=True)
             except BaseException as error:
                 _undo(connection)
                 if isinstance(error, DBAPIError) and committing:
                     raise self._named(trouble_of(error), error, committing) from None
                 raise
             return result
+
+    def _check_place(self, connection: Connection, writes: bool, committed: bool = False) -> None:
+        if self.place is not None:
+            self.place.check(committed)
+            if writes:
+                self.place.check_log(connection.info, committed)
 
     def _patiently(self, attempt: Callable[[], Result]) -> Result:
         """`attempt`, again and again while others hold the ledger, until patience ends."""
@@ -136,12 +178,15 @@ class Store:
                 if trouble is not Trouble.BUSY:
                     raise self._named(trouble, error) from None
                 if not time.monotonic() + pause < end:
-                    raise LedgerBusyError(
-                        f"Others have held the ledger {self.address.shown} for {self.patience:g} s; nothing was spent "
-                        "and nothing released. Try again, or wait longer with patience=."
-                    ) from None
+                    raise self._busy() from None
             time.sleep(pause * (0.5 + _dice.random()))
             pause = min(2.0 * pause, LONGEST_PAUSE)
+
+    def _busy(self) -> LedgerBusyError:
+        return LedgerBusyError(
+            f"Others have held the ledger {self.address.shown} for {self.patience:g} s; nothing was spent "
+            "and nothing released. Try again, or wait longer with patience=."
+        )
 
     def _named(self, trouble: Trouble, error: Exception, committing: bool = False) -> LedgerError:
         """The error that a program may catch, without secrets."""
@@ -173,6 +218,11 @@ def _undo(connection: Connection) -> None:
 def _close(engine: Engine, process: int) -> None:
     if process == os.getpid():
         engine.dispose()
+
+
+def _connected(place: Place, dialect: Any, _: Any, arguments: Any, options: Any) -> Any:
+    """A connection to a file that lies where it should."""
+    return place.open(lambda: dialect.connect(*arguments, **options))
 
 
 def _durable_file(connection: Any, _: Any) -> None:

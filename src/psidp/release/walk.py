@@ -13,6 +13,7 @@ from psidp.release.event import agrees
 from psidp.release.loss import ZERO, Loss
 from psidp.release.standing import Standing
 from psidp.release.step import step
+from psidp.release.unit_column import Known, said
 
 __all__ = ["Head", "Walk"]
 
@@ -53,6 +54,7 @@ class Walk:
     standings: dict[str, Standing] = field(default_factory=dict)
     partitions: dict[tuple[str, str], Standing] = field(default_factory=dict)
     promised: dict[str, list[str]] = field(default_factory=dict)
+    units: dict[str, Known] = field(default_factory=dict)
 
     def over(self, entries: Iterable[Entry], kept: Head | None = None) -> Head:
         """The head after all entries, or the refusal that names the first bad one or misses a head that was kept."""
@@ -81,6 +83,7 @@ class Walk:
             self._check(entry.event == canonical(entry.details()), "its event is not in canonical form", entry.id)
             self._take_price(entry)
             self._take_standing(entry)
+            self._take_unit(entry)
         except TamperedLedgerError:
             raise
         except (PsidpError, ValueError, TypeError, LookupError) as trouble:
@@ -98,6 +101,18 @@ class Walk:
         self._check(
             agrees(entry.details(), guarantee), f"its price is psi={entry.psi}, its event's is another", entry.id
         )
+
+    def _take_unit(self, entry: Entry) -> None:
+        """Another unit column than the budget's only with words that say why."""
+        event = entry.details()
+        if entry.state != "spent" or "unit_column" not in event:
+            return
+        budget = above = self.budgets[entry.budget]
+        while above.name not in self.units and above.part_of:
+            above = self.budgets[above.part_of]
+        known = self.units.get(above.name)
+        self._check(said(budget, known, event) == event, "its unit column is not said as it should be", entry.id)
+        self.units.setdefault(budget.name, Known.of(event, entry.id))
 
     def _take_standing(self, entry: Entry) -> None:
         """The running totals, taken again from the ones before."""
