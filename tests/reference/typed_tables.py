@@ -5,7 +5,6 @@ Ibis expression, or text.
 """
 
 import datetime
-import random
 import uuid
 from decimal import Decimal
 from math import inf, nan
@@ -194,7 +193,7 @@ def on_spark(connection):
     session, names = connection._session, [f"c{i}" for i in range(len(SPARK))]
     lines = [
         ", ".join(f"cast({cell} as {kind}) as {name}" for cell, kind, name in zip(row, SPARK, names, strict=True))
-        for row in rows_of({kind: values for kind, values in SPARK.items()})
+        for row in rows_of(SPARK)
     ]
     full = " union all ".join(f"select {line}" for line in lines)
     session.sql(full).createOrReplaceTempView("everything")
@@ -268,20 +267,34 @@ def accepted(table, where):
         return None
     try:
         return condition(table, made)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as refusal:
+        assert str(refusal).startswith("where must "), refusal
         return None
 
 
-def single(column, random=None):
-    """Conditions on one column, by what they say."""
-    for name, make in ALONE.items():
-        yield f"{name}({column})", lambda t, make=make: make(t[column])
-    for name, make in OPERATIONS.items():
-        for literal in LITERALS:
-            yield f"{name}({column}, {literal!r:.40})", lambda t, make=make, b=literal: make(t[column], b)
-    for operator in ("=", "!=", "<", "<=", ">", ">="):
-        for literal in LITERALS:
-            yield f"{column} {operator} {literal!s:.40}", f"{column} {operator} {literal}"
+def drawn(dice, columns, depth=2):
+    """A random condition and what it says: of a column alone, with a constant, with another column, or of two others."""
+    column, other, literal = dice.choice(columns), dice.choice(columns), dice.choice(LITERALS)
+    shape = dice.randrange(12)
+    if shape == 0:
+        name, alone = dice.choice(list(ALONE.items()))
+        return f"{name}({column})", lambda t: alone(t[column])
+    if shape < 4:
+        operator = dice.choice(["=", "!=", "<", "<=", ">", ">="])
+        return f"{column} {operator} {literal!r:.60}", f"{column} {operator} {literal}"
+    name, make = dice.choice(list(OPERATIONS.items()))
+    if shape < 8:
+        return f"{name}({column}, {literal!r:.60})", lambda t: make(t[column], literal)
+    if shape < 10 or not depth:
+        return f"{name}({column}, {other})", lambda t: make(t[column], t[other])
+    (first, one), (second, two) = drawn(dice, columns, depth - 1), drawn(dice, columns, depth - 1)
+    join, joined = dice.choice([("and", lambda a, b: a & b), ("or", lambda a, b: a | ~b), ("xor", lambda a, b: a ^ b)])
+    return f"({first} {join} {second})", lambda t: joined(_expression(t, one), _expression(t, two))
+
+
+def _expression(table, where):
+    """A condition as a user writes it; text as what it is made into."""
+    return condition(table, where) if isinstance(where, str) else where(table)
 
 
 def failing(bare, full, conditions):

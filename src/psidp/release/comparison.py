@@ -114,14 +114,15 @@ def among(given: Side, written: Sequence[Any]) -> Any:
 
 def compare_sides(left: Side, operator: str, right: Side) -> Any:
     """The comparison of two sides of one family; numbers of different types as doubles."""
-    whole = left.kind.is_integer() and right.kind.is_integer()
     if left.family != right.family or left.collation != right.collation:
         raise UnfitError
-    if left.family == "number" and not whole and (left.kind != right.kind or left.kind.is_floating()):
-        return OPERATORS[operator](number(left.value), number(right.value))
-    if left.family == "timestamp" and left.kind != right.kind:
+    same = left.kind == right.kind and left.value.type().copy(nullable=True) == right.value.type().copy(nullable=True)
+    if left.family == "timestamp" and not same:
         raise UnfitError
-    return OPERATORS[operator](left.value, right.value)
+    plain = left.family != "number" or (left.kind.is_integer() and right.kind.is_integer())
+    if plain or (same and not left.kind.is_floating()):
+        return OPERATORS[operator](left.value, right.value)
+    return OPERATORS[operator](number(left.value), number(right.value))
 
 
 def constant(given: Side, written: Any) -> Any:
@@ -228,7 +229,7 @@ def _literal(kind: Any, step: Any) -> Any:
     """A step of the grid in SQL."""
     ibis = ibis_library()
     if kind.is_integer() or (kind.is_decimal() and kind.precision > 38):
-        return ibis.literal(int(step))
+        return ibis.literal(int(step), kind if kind.is_integer() else "int64")
     if kind.is_decimal():
         return ibis.literal(f"{Decimal(f'{step}e-{kind.scale}'):f}").cast(kind)
     if kind.is_date():

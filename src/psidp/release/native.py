@@ -86,32 +86,50 @@ def native_types(table: Any, names: Sequence[str]) -> dict[str, Native]:
 
 
 def _on_duckdb(backend: Any, columns: Any) -> dict[str, Native]:
+    """DuckDB does not say which collation a text has, but refuses to plan a comparison of two."""
     backend.to_pyarrow(columns.limit(0).count())  # frames in memory become known to the engine
-    described = backend.con.execute(f"DESCRIBE {backend.compile(columns)}").fetchall()
-    return {row[0]: Native(row[1], _listed("duckdb", row[1])) for row in described}
+    sql = backend.compile(columns)
+    words = {row[0]: row[1] for row in backend.con.execute(f"DESCRIBE {sql}").fetchall()}
+    several = list(words.values()).count("VARCHAR") > 1
+    own = {name: name for name, word in words.items() if several and word == "VARCHAR" and _collated(backend, sql, name)}
+    return {name: Native(word, _listed("duckdb", word), own.get(name, "")) for name, word in words.items()}
+
+
+def _collated(backend: Any, sql: str, name: str) -> bool:
+    """Whether a text has a collation of its own: then it compares with one of these at most."""
+    tests = ", ".join(f"{_quoted(name)} = ('' COLLATE {collation})" for collation in ("nocase", "nfc"))
+    try:
+        backend.con.execute(f"DESCRIBE SELECT {tests} FROM ({sql})")
+    except Exception:
+        return True
+    return False
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _on_spark(backend: Any, columns: Any) -> dict[str, Native]:
     fields = backend.raw_sql(backend.compile(columns)).schema.fields
     words = {field.name: field.dataType.simpleString() for field in fields}
-    return {name: Native(word, _listed("pyspark", word), word) for name, word in words.items()}
+    texts = {name: word.partition(" collate ")[2] for name, word in words.items()}
+    return {name: Native(word, _listed("pyspark", word), texts[name]) for name, word in words.items()}
 
 
 def _on_postgres(backend: Any, columns: Any) -> dict[str, Native]:
     """Every text is cast to plain text; its collation, and whether that tells all texts apart, are asked besides."""
     kinds, sql, asked = columns.schema(), backend.compile(columns), []
-    for name, kind in kinds.items():
-        quoted = '"' + name.replace('"', '""') + '"'
-        none = f"(SELECT {quoted}{'::text' if kind.is_string() else ''} FROM ({sql}) AS t LIMIT 0)"
+    for place, (name, kind) in enumerate(kinds.items()):
+        none = f"(SELECT {_quoted(name)}{'::text' if kind.is_string() else ''} FROM ({sql}) AS t LIMIT 0)"
         exact = f"(SELECT collisdeterministic FROM pg_collation WHERE oid = pg_collation_for({none})::regcollation)"
         text = f"pg_collation_for({none}), {exact}" if kind.is_string() else "NULL, TRUE"
-        asked.append(f"SELECT pg_typeof({none})::text, {text}")
-    with closing(backend.raw_sql(" UNION ALL ".join(f"({statement})" for statement in asked))) as cursor:
+        asked.append(f"(SELECT pg_typeof({none})::text, {text}, {place})")
+    with closing(backend.raw_sql(" UNION ALL ".join(asked) + " ORDER BY 4")) as cursor:
         found = cursor.fetchall()
     backend.con.commit()
     return {
         name: Native(word, kind if kind.is_string() else _listed("postgres", word), collation or "", exact is True)
-        for (name, kind), (word, collation, exact) in zip(kinds.items(), found, strict=True)
+        for (name, kind), (word, collation, exact, _) in zip(kinds.items(), found, strict=True)
     }
 
 
