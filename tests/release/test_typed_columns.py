@@ -78,7 +78,7 @@ def _is_key(table, by, key):
 
 
 def _numbers(table, types):
-    """The columns that aggregates take, but those of PostgreSQL that have no cast to doubles: they fail on any table."""
+    """The columns that aggregates take, without those of PostgreSQL that have no cast to doubles: they always fail."""
     kinds = dict(zip(table.columns, types, strict=True))
     return [
         name
@@ -90,7 +90,9 @@ def _numbers(table, types):
 def test_numbers_of_any_type_fail_on_no_row(typed):
     bare, full = typed
     names = _numbers(full, DUCKDB if full.get_backend().name == "duckdb" else POSTGRES)
-    asks = [make(name) for name in names for make in (lambda c: ask.sum(c, -1e3, 1e-3), lambda c: ask.variance(c, 0, 9))]
+    asks = [
+        make(name) for name in names for make in (lambda c: ask.sum(c, -1e3, 1e-3), lambda c: ask.variance(c, 0, 9))
+    ]
     bins = [ask.histogram(name, [0, 0.5, 1e10]) for name in names]
     for unit, asked in ((None, asks), (full.columns[2], asks), (None, bins)):
         work = lambda table, unit=unit, asked=asked: Curator(table, unit).release(*asked, psi=1.0)  # noqa: E731
@@ -100,7 +102,7 @@ def test_numbers_of_any_type_fail_on_no_row(typed):
 
 def test_sparks_numbers_units_and_groups_fail_on_no_row(spark):
     bare, full = on_spark(spark)
-    asks = [ask.mean(name, -1e3, 1e9) for name in _numbers(full, SPARK)]
+    asks = [ask.sum(name, -1e3, 1e9) for name in ("c4", "c6", "c8")]  # whole numbers, fractions, decimals
     assert same(bare, full, lambda table: Curator(table, "c18").release(*asks, psi=1.0)) == "answered"  # bytes
     keys = {"c10": "a", "c14": datetime.date.max, "c9": Decimal("0." + 38 * "9"), "c7": Decimal(0), "c4": -(2**63)}
     work = lambda table: Curator(table, None).release(  # noqa: E731

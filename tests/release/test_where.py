@@ -71,7 +71,7 @@ def test_what_failed_on_rows_alone_is_refused(where):
         "create table visits (id uuid, clock time, doc json, raw blob, span interval, bits bit, wide hugeint, "
         "broad uhugeint, seconds timestamp_s, ns timestamp_ns, day date)"
     )
-    with pytest.raises((ValueError, TypeError), match="^where must "):
+    with pytest.raises((ValueError, TypeError), match=r"^where must "):
         Curator(connection.table("visits"), None).plan(ask.count(), psi=1.0, where=where)
 
 
@@ -115,7 +115,7 @@ MEANT = [
     ("ward = 'it''s'", set()),
     ("ward != A", {2, 3, 4}),
     ("ward = ''", {4}),
-    ("ward = \"it's \\ %\"", {3}),
+    ('ward = "it\'s \\ %"', {3}),
     ("ward >= b", {2, 3}),
     ("day >= 2026-01-02", {2, 4}),
     ("day = 1970-01-01", {3}),
@@ -160,8 +160,8 @@ MEANT = [
     ([[], "n = 17", []], {2}),
 ]
 DECLARED = {
-    "postgres": "who bigint, n bigint, x double precision, price numeric(10, 2), ward text, day date, moment timestamp, "
-    "instant timestamptz, yes boolean",
+    "postgres": "who bigint, n bigint, x double precision, price numeric(10, 2), ward text, day date, "
+    "moment timestamp, instant timestamptz, yes boolean",
     "spark": "who bigint, n bigint, x double, price decimal(10, 2), ward string, day date, moment timestamp_ntz, "
     "instant timestamp, yes boolean",
     "duckdb": "who bigint, n bigint, x double, price decimal(10, 2), ward varchar, day date, moment timestamp, "
@@ -229,7 +229,7 @@ def test_a_condition_may_be_any_list_and_hold_any_number():
     for where in ([[]], [], [[], ()], "n < 18446744073709551616", ["n <= 18446744073709551615"]):
         assert curator.release(ask.count(), psi=1e9, where=where).value("count") == pytest.approx(9.0, abs=1e-3)
     for where in (ibis._.n.isin([2**64]), [ibis._.n == 2**64], [2**64], 7, b"n = 1", [None]):
-        with pytest.raises((ValueError, TypeError), match="^where must "):
+        with pytest.raises((ValueError, TypeError), match=r"^where must "):
             curator.release(ask.count(), psi=1.0, where=where)
     for keys in ([2**64 - 1], [2**64 - 2, 2**64 - 1]):
         assert curator.plan(ask.count(), by="n", keys=keys, psi=1.0)
@@ -241,8 +241,15 @@ def test_a_condition_may_be_any_list_and_hold_any_number():
 def test_text_is_split_in_one_pass():
     """Nine thousand blanks took hours once: each was tried as the end of the name."""
     table = open_table(pa.table({"n": [1], "a > b": [2], 'c"d': [3], '"e"': [4]}))
-    for text in ("n" + 9_000 * " ", "n" + 9_000 * " " + "x", 9_000 * "<", "n >" + 9_000 * " ", 20_000 * "n", '"' * 9_000):
-        with pytest.raises(ValueError, match="^where must "):
+    for text in (
+        "n" + 9_000 * " ",
+        "n" + 9_000 * " " + "x",
+        9_000 * "<",
+        "n >" + 9_000 * " ",
+        20_000 * "n",
+        '"' * 9_000,
+    ):
+        with pytest.raises(ValueError, match=r"^where must "):
             condition(table, text)
     for text in ('"a > b" > 1', 'c"d = 3', '"n" = 1', "n" + 4_000 * " " + ">=" + 4_000 * " " + "1", '"c"d" = 3'):
         assert Engine(table).rows(table.filter(condition(table, text)).select("n")) == [(1,)]

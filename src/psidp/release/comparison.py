@@ -171,11 +171,11 @@ def _moment(kind: Any, written: Any) -> datetime.datetime:
         written = datetime.datetime.fromisoformat(written)
     if not isinstance(written, datetime.date):
         raise UnfitError
-    if not isinstance(written, datetime.datetime):
-        written = datetime.datetime.combine(written, datetime.time())
-    if written.tzinfo is not None and not zoned:
+    day = datetime.time() if not isinstance(written, datetime.datetime) else written.timetz()
+    moment = datetime.datetime.combine(written, day)
+    if moment.tzinfo is not None and not zoned:
         raise UnfitError
-    return written.astimezone(datetime.UTC).replace(tzinfo=None) if written.tzinfo is not None else written
+    return moment.astimezone(datetime.UTC).replace(tzinfo=None) if moment.tzinfo is not None else moment
 
 
 def _on_grid(given: Side) -> bool:

@@ -1,7 +1,7 @@
 """Native types: what the engine itself calls the types of columns, learned from its planner, which reads no row.
 
-Ibis calls different things one: DuckDB's whole numbers of 128 bits are decimals to it, texts of any collation are texts,
-and Spark's instants with and without a zone are one type. Whether a comparison can fail depends on which it is.
+Ibis calls different things one: DuckDB's whole numbers of 128 bits are decimals to it, texts of all collations are one
+type, and so are Spark's instants with and without a zone. Whether a comparison can fail depends on which it is.
 """
 
 import re
@@ -60,7 +60,7 @@ LISTED: dict[str, dict[str, str]] = {
         "timestamp_ntz": "timestamp(6)",
     },
 }
-"""Types that a condition may compare, each with the Ibis type that says what it holds; decimals and texts come besides."""
+"""Types that a condition may compare, and the Ibis types that say what they hold. Decimals and texts come besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,9 @@ def _on_duckdb(backend: Any, columns: Any) -> dict[str, Native]:
     sql = backend.compile(columns)
     words = {row[0]: row[1] for row in backend.con.execute(f"DESCRIBE {sql}").fetchall()}
     several = list(words.values()).count("VARCHAR") > 1
-    own = {name: name for name, word in words.items() if several and word == "VARCHAR" and _collated(backend, sql, name)}
+    own = {
+        name: name for name, word in words.items() if several and word == "VARCHAR" and _collated(backend, sql, name)
+    }
     return {name: Native(word, _listed("duckdb", word), own.get(name, "")) for name, word in words.items()}
 
 

@@ -1,7 +1,7 @@
 """Where: which rows a question is about. A condition looks at one row at a time, or units could sway others' rows.
 
-And it cannot fail on any row: whether 1/(patient_id - 7) > 0 fails says, at no cost, whether patient 7 is there. So it is
-made anew, of the types and operations in a list, each of which gives a value for every row on its engine.
+And it cannot fail on any row: whether 1/(patient_id - 7) > 0 fails says, at no cost, whether patient 7 is there. So it
+is made anew, of types and operations in a list, each of which gives a value for every row on its engine.
 """
 
 import re
@@ -83,13 +83,25 @@ def _parsed(table: Any, text: str) -> Any:
     if name not in table.columns:
         raise ValueError(f"where must name a column of the table ({', '.join(table.columns)}), got {_short(name)!r}.")
     word = word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word
-    natives = Engine(table).native_types(table, [name])
+    given = _named(table, name)
     try:
-        return compare(side(table[name], natives[name]), "=" if operator == "==" else operator, word)
+        return compare(given, "=" if operator == "==" else operator, word)
     except UnfitError:
         raise ValueError(
             f"where must compare {name!r} with one value of type {table[name].type()}, got {_short(word)!r}. "
             "Give several conditions as a list; --where may be repeated."
+        ) from None
+
+
+def _named(table: Any, name: str) -> Side:
+    """A column that can be compared."""
+    natives = Engine(table).native_types(table, [name])
+    try:
+        return side(table[name], natives[name])
+    except UnfitError:
+        raise ValueError(
+            "where must be about columns of numbers, text, dates, instants or truth values, "
+            f"got {name!r} of type {table[name].type()}. Give a view of the table in which it is one of these."
         ) from None
 
 
@@ -270,7 +282,7 @@ class _Rules:
         if kind in SPECIAL and given.kind.is_floating():
             return getattr(given.value, SPECIAL[kind])()
         sought = node.__args__[1] if kind in SOUGHT else None
-        if given.family != "string" or not given.searchable or type(sought).__name__ != "Literal":
+        if sought is None or given.family != "string" or not given.searchable or type(sought).__name__ != "Literal":
             raise UnfitError
         return getattr(given.value, SOUGHT[kind])(constant(given, sought.value))
 
