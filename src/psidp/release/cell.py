@@ -160,17 +160,19 @@ def number(column: Any) -> Any:
     """A column as doubles."""
     kind = column.type()
     if kind.is_boolean():
-        return column.cast("int8").cast("float64")
+        return ibis_library().cases((column, real(1.0)), else_=real(0.0))
     if boundless(kind):
         return _within_doubles(column)
     return column if kind.is_float64() else column.cast("float64")
 
 
 def usable(column: Any) -> Any:
-    """Whether a cell holds a number: neither NULL nor NaN."""
-    if boundless(column.type()):
-        return column.notnull() & (column != _decimal("NaN", column.type()))
-    return column.notnull() & ~column.isnan() if column.type().is_floating() else column.notnull()
+    """Whether a cell holds a number: neither NULL nor NaN, which PostgreSQL's decimals have too."""
+    kind = column.type()
+    if boundless(kind):
+        return column.notnull() & (column != _decimal("NaN"))
+    fraction = kind.is_floating() or kind.is_decimal()
+    return column.notnull() & ~number(column).isnan() if fraction else column.notnull()
 
 
 def boundless(kind: Any) -> bool:
@@ -180,8 +182,7 @@ def boundless(kind: Any) -> bool:
 
 def _within_doubles(column: Any) -> Any:
     """A boundless decimal as doubles: PostgreSQL raises where it is too large for one, and where it is too small."""
-    kind = column.type()
-    large, small = (_decimal(text, kind) for text in ("1e300", "1e-300"))
+    large, small = (_decimal(text) for text in ("1e300", "1e-300"))
     return ibis_library().cases(
         (column >= large, real(inf)),
         (column <= -large, real(-inf)),
@@ -190,8 +191,9 @@ def _within_doubles(column: Any) -> Any:
     )
 
 
-def _decimal(text: str, kind: Any) -> Any:
-    return ibis_library().literal(text).cast(kind)
+def _decimal(text: str) -> Any:
+    """A number of PostgreSQL's numeric, of as many digits as it has."""
+    return ibis_library().literal(text).cast("decimal")
 
 
 def stairs(value: Any, edges: Sequence[Any], steps: Sequence[int]) -> Any:

@@ -1,19 +1,22 @@
 """Engine: where the table lives. Opens files, frames and databases as Ibis tables, and reads exact totals from them."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from psidp.errors import EngineError, MissingExtraError
 from psidp.release.cell import ibis_library
 from psidp.release.key_column import merging
+from psidp.release.native import Native, native_types
 
 __all__ = ["Engine", "open_table"]
 
 READERS = {".parquet": "read_parquet", ".csv": "read_csv"}
 FILES = {".duckdb", ".db"}
+
+Answered = TypeVar("Answered")
 
 
 class Engine:
@@ -62,10 +65,11 @@ class Engine:
 
     def rows(self, expression: Any) -> list[tuple[Any, ...]]:
         """All rows of a small result, as Python values."""
-        try:
-            return self._rows(expression)
-        except Exception as error:
-            raise EngineError(self.name, type(error).__name__) from None
+        return _silenced(self.name, lambda: self._rows(expression))
+
+    def native_types(self, table: Any, names: Sequence[str]) -> dict[str, Native]:
+        """What the engine itself calls the types of columns; reads no row."""
+        return _silenced(self.name, lambda: native_types(table, names))
 
     def _rows(self, expression: Any) -> list[tuple[Any, ...]]:
         if self.name == "pyspark":
@@ -129,11 +133,10 @@ def _read(connection: Any, path: Path) -> Any:
     kind, spark = path.suffix.lower(), connection.name == "pyspark"
     name = f"file_{str(path).encode().hex()}" if spark else str(path)
     more = {"ignore_errors": True} if kind == ".csv" and not spark else {}
-    try:
+    with suppress(Exception):
         return getattr(connection, READERS[kind])(str(path), table_name=name, **more)
-    except Exception:
-        _closed(connection)
-        raise ValueError(f"the table must be a {kind} file that the engine can read, got {str(path)!r}.") from None
+    _closed(connection)
+    raise ValueError(f"the table must be a {kind} file that the engine can read, got {str(path)!r}.")
 
 
 def _in_database(ibis: Any, engine: str, name: str) -> Any:
@@ -141,10 +144,10 @@ def _in_database(ibis: Any, engine: str, name: str) -> Any:
     kind = engine.split("://", 1)[0]
     if kind in ("postgresql", "postgres"):
         _need("psycopg", "psycopg", "postgres")
-        return _named(_connected(kind, lambda: ibis.connect(engine)), name)
+        return _named(_silenced(kind, lambda: ibis.connect(engine)), name)
     if kind == "spark":
         _need("pyspark", "PySpark", "spark")
-        return _named(_connected(kind, lambda: _spark(ibis, engine)), name)
+        return _named(_silenced(kind, lambda: _spark(ibis, engine)), name)
     raise ValueError(f"engine must be postgresql://... or spark://..., got {kind!r}.")
 
 
@@ -157,12 +160,14 @@ def _spark(ibis: Any, engine: str) -> Any:
     return ibis.pyspark.connect(builder.appName("psidp").getOrCreate())
 
 
-def _connected(kind: str, connect: Any) -> Any:
-    """A connection, or a refusal that repeats no address: it may hold a password."""
+def _silenced(engine: str, work: Callable[[], Answered]) -> Answered:
+    """What the engine gives; or an error that has none of its words, which may quote a row or a password, nor the error
+    it came from."""
     try:
-        return connect()
+        return work()
     except Exception as error:
-        raise EngineError(kind, type(error).__name__) from None
+        kind = type(error).__name__
+    raise EngineError(engine, kind)
 
 
 def _named(connection: Any, name: str) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from psidp.release.cell import boundless, ibis_library, real, usable
+from psidp.release.cell import ibis_library, real, usable
 
 __all__ = ["check_kind", "merging", "with_keys"]
 
@@ -98,7 +98,7 @@ def _wide(kind: Any) -> bool:
 def _held(column: Any) -> Any:
     """Whether Python can hold a value, or None where it always can."""
     kind = column.type()
-    if boundless(kind):
+    if kind.is_decimal():
         return column.isnull() | usable(column)
     if not (kind.is_date() or kind.is_timestamp()):
         return None

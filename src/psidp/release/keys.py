@@ -207,9 +207,16 @@ def _checked(given: Any, name: str, kind: Any) -> Any:
     )
     if wrong or not isinstance(value, types):
         raise TypeError(f"keys of {name!r} must be {words}, got {type(value).__name__}.")
+    if isinstance(value, str) and not _writable(value):
+        raise ValueError(f"keys of {name!r} must be text without NUL and halves of letters, got {value!r}.")
     if kind.is_integer() and not kind.bounds.lower <= value <= kind.bounds.upper:
         raise ValueError(f"keys of {name!r} must fit into {kind}, got {value}.")
     return _decimal(value, name, kind) if kind.is_decimal() else value
+
+
+def _writable(text: str) -> bool:
+    """Whether every engine can hold a text."""
+    return "\0" not in text and text.encode(errors="ignore").decode() == text
 
 
 def _decimal(value: Any, name: str, kind: Any) -> Decimal:
@@ -255,20 +262,21 @@ def key_filter(table: Any, by: Sequence[str], keys: Sequence[Key]) -> Any:
 
 def _among(column: Any, values: Sequence[Any]) -> Any:
     """Whether a column has one of these values; whole numbers without a gap are a range."""
-    kind = column.type()
+    kind, literal = column.type(), ibis_library().literal
     plain = kind.is_string() or kind.is_integer() or kind.is_boolean()
     known = [value for value in values if value is not None]
     absent = [column.isnull()] if len(known) < len(values) else []
     if kind.is_integer() and len(known) > 1 and max(known) - min(known) == len(set(known)) - 1:
-        return _either([column.between(min(known), max(known)), *absent])
-    present = [value if plain else _literal(value, kind) for value in known]
+        return _either([column.between(literal(min(known), kind), literal(max(known), kind)), *absent])
+    present = [literal(value, kind) if plain else _literal(value, kind) for value in known]
     return _either(([column.isin(present)] if present else []) + absent)
 
 
 def _literal(value: Any, kind: Any) -> Any:
     """A value in SQL, of its column's own type: dates and decimals through text, instants with their zone."""
     zone = "+00:00" if kind.is_timestamp() and kind.timezone is not None else ""
-    return ibis_library().literal(f"{value}{zone}").cast(kind)
+    text = f"{value:f}" if isinstance(value, Decimal) else f"{value}{zone}"  # no engine need read 1E-30
+    return ibis_library().literal(text).cast(kind)
 
 
 def _either(conditions: Sequence[Any]) -> Any:

@@ -1,142 +1,140 @@
 """Where: which rows a question is about. A condition looks at one row at a time, or units could sway others' rows.
 
-And it cannot fail on any row: whether 1/(patient_id - 7) > 0 fails says, at no cost, whether patient 7 is there.
+And it cannot fail on any row: whether 1/(patient_id - 7) > 0 fails says, at no cost, whether patient 7 is there. So it
+is made anew, of types and operations in a list, each of which gives a value for every row on its engine.
 """
 
-import datetime
 import re
-from decimal import Decimal
-from math import isfinite
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
-from psidp.release.cell import boundless, ibis_library, number, real
+from psidp.release.cell import ibis_library
+from psidp.release.comparison import Side, UnfitError, among, compare, compare_sides, constant, side
+from psidp.release.engine import Engine
+from psidp.release.native import Native
 
 __all__ = ["condition", "in_words"]
 
-COMPARISON = re.compile(r"^\s*(.+?)\s*(>=|<=|!=|==|=|>|<)\s*(.+?)\s*$", re.DOTALL)
-OPERATORS = {
-    ">=": lambda a, b: a >= b,
-    "<=": lambda a, b: a <= b,
-    "!=": lambda a, b: a != b,
-    "==": lambda a, b: a == b,
-    "=": lambda a, b: a == b,
-    ">": lambda a, b: a > b,
-    "<": lambda a, b: a < b,
+OPERATOR = re.compile(r">=|<=|!=|==|=|>|<")
+COMPARISONS = {
+    "Equals": "=",
+    "NotEquals": "!=",
+    "Greater": ">",
+    "GreaterEqual": ">=",
+    "Less": "<",
+    "LessEqual": "<=",
 }
-
-ORDER = ("Equals", "NotEquals", "Greater", "GreaterEqual", "Less", "LessEqual", "IdenticalTo", "Between")
-LIKE = (*ORDER, "InValues", "Coalesce", "NullIf")
-TEXT = (
-    "StringContains",
-    "StartsWith",
-    "EndsWith",
-    "Lowercase",
-    "Uppercase",
-    "StringLength",
-    "Strip",
-    "LStrip",
-    "RStrip",
-)
-TRUTH = ("And", "Or", "Xor", "Not", "IsNull", "NotNull", "IsNan", "IsInf")
-SURE = {"Field", "Literal", "Alias", *LIKE, *TEXT, *TRUTH}
-"""Ibis operations that give a value for every row, on every engine; in LIKE, if the values are alike."""
-
-DIGITS, MICRO = 38, 6
-"""Digits of the widest decimal that every engine has, and of a second in which engines and Python agree."""
+MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+CHANGED = {"Lowercase": "lower", "Uppercase": "upper", "Strip": "strip", "LStrip": "lstrip", "RStrip": "rstrip"}
+SOUGHT = {"StringContains": "contains", "StartsWith": "startswith", "EndsWith": "endswith"}
+SPECIAL = {"IsNan": "isnan", "IsInf": "isinf"}
+JOINED = {"And": lambda a, b: a & b, "Or": lambda a, b: a | b, "Xor": lambda a, b: a ^ b}
+ENGINES = ("duckdb", "postgres", "pyspark")
 
 LONGEST = 200
 """Letters of a condition in words."""
 
-NO_NUMBERS = ("boolean", "string", "date", "timestamp")
+LONGEST_TEXT = 10_000
+"""Letters of a condition that is given as text."""
 
 
 def condition(table: Any, where: Any) -> Any:
-    """`where` as a boolean column of the table.
+    """`where` as a boolean column of the table; None where it is an empty list.
 
     Args:
         where: text such as "age >= 18" (column, comparison, value); an Ibis expression such as ibis._.age >= 18; a
             function from the table to one; or a list of these, all of which must hold.
 
-    Refused by its form alone: what is not true or false for each row, and what looks beyond a row (aggregates, windows,
-    subqueries, other tables, random numbers), or could fail on some row (arithmetic, casts, patterns).
+    Refused by schema and form alone: what is not true or false for each row, what looks beyond a row (aggregates,
+    windows, subqueries, other tables, random numbers), and what is not in the list of docs/curator.md, since it could
+    fail on some row.
     """
     if isinstance(where, list | tuple):
-        parts = [condition(table, part) for part in where]
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole & part
-        return whole
+        parts = [rule for part in where if (rule := condition(table, part)) is not None]
+        return reduce(lambda a, b: a & b, parts) if parts else None
+    if table.get_backend().name not in ENGINES:
+        raise ValueError("where must be asked of DuckDB, PostgreSQL or Spark. Give a view of the rows instead.")
     if isinstance(where, str):
         return _parsed(table, where)
-    bound = where(table) if callable(where) and not hasattr(where, "resolve") else table.bind(where)[0]
-    _refuse_beyond_a_row(table, bound)
-    _refuse_what_may_fail(bound)
-    return bound
+    bound = _bound(table, where)
+    return _Rules(table, _natives(table, bound)).truth(bound.op())
 
 
 def in_words(table: Any, where: Any) -> str:
     """The condition as it was written, or the SQL of an expression; its beginning where it is long."""
     if isinstance(where, list | tuple):
-        return " and ".join(in_words(table, part) for part in where)
+        return " and ".join(words for part in where if (words := in_words(table, part)))
     if isinstance(where, str):
         return where.strip()
-    sql = str(table.get_backend().compile(table.select(said=condition(table, where)))).removeprefix("SELECT ")
+    sql = str(table.get_backend().compile(table.select(said=_bound(table, where)))).removeprefix("SELECT ")
     said = re.sub(r"\s+", " ", re.sub(r"[\"`]t[0-9]+[\"`]\.", "", sql.rpartition(" FROM ")[0].rpartition(" AS ")[0]))
     return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
 
 
 def _parsed(table: Any, text: str) -> Any:
     """column, comparison, value."""
-    match = COMPARISON.match(text)
-    if match is None:
-        raise ValueError(f'where must be column, comparison and value, such as "age >= 18", got {text!r}.')
-    name, operator, word = match.groups()
-    name = name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name
+    if not len(text) <= LONGEST_TEXT:
+        raise ValueError(f"where must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
+    name, operator, word = _split(text.strip(), table.columns)
+    if not (name and operator and word):
+        raise ValueError(f'where must be column, comparison and value, such as "age >= 18", got {_short(text)!r}.')
     if name not in table.columns:
-        raise ValueError(f"where must name a column of the table ({', '.join(table.columns)}), got {name!r}.")
+        raise ValueError(f"where must name a column of the table ({', '.join(table.columns)}), got {_short(name)!r}.")
     word = word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word
+    given = _named(table, name)
     try:
-        return OPERATORS[operator](*_sides(table[name], word))
-    except (ValueError, OverflowError):
+        return compare(given, "=" if operator == "==" else operator, word)
+    except UnfitError:
         raise ValueError(
-            f"where must compare {name!r} with one value of type {table[name].type()}, got {word!r}. "
+            f"where must compare {name!r} with one value of type {table[name].type()}, got {_short(word)!r}. "
             "Give several conditions as a list; --where may be repeated."
         ) from None
 
 
-def _sides(column: Any, word: str) -> tuple[Any, Any]:
-    """The column and the value, in types that every engine compares without a failure."""
-    ibis, kind = ibis_library(), column.type()
-    if kind.is_string():
-        return column, ibis.literal(word)
-    if kind.is_boolean():
-        return column, ibis.literal(("false", "true").index(word.lower()) == 1)
-    if kind.is_date():
-        return column, ibis.literal(datetime.date.fromisoformat(word).isoformat()).cast(kind)
-    if kind.is_timestamp():
-        coarse = kind.copy(scale=MICRO) if (kind.scale or 0) > MICRO else kind  # nanoseconds end in 2262
-        return column.cast(coarse), ibis.literal(_moment(word, kind.timezone is not None).isoformat(" ")).cast(coarse)
-    if not kind.is_numeric():
-        raise ValueError
-    if re.fullmatch(r"[+-]?[0-9]{1,18}", word) and _fits(int(word), kind):
-        return column, ibis.literal(int(word))
-    return number(column), real(float(word))
+def _named(table: Any, name: str) -> Side:
+    """A column that can be compared."""
+    natives = Engine(table).native_types(table, [name])
+    try:
+        return side(table[name], natives[name])
+    except UnfitError:
+        raise ValueError(
+            "where must be about columns of numbers, text, dates, instants or truth values, "
+            f"got {name!r} of type {table[name].type()}. Give a view of the table in which it is one of these."
+        ) from None
 
 
-def _moment(word: str, zoned: bool) -> datetime.datetime:
-    """An instant in UTC, which a word without a zone means too; or a time of day of no zone."""
-    moment = datetime.datetime.fromisoformat(word)
-    if moment.tzinfo is not None and not zoned:
-        raise ValueError
-    moment = moment.replace(tzinfo=datetime.UTC) if zoned and moment.tzinfo is None else moment
-    return moment.astimezone(datetime.UTC) if zoned else moment
+def _split(text: str, columns: Any) -> tuple[str, str, str]:
+    """The three parts of a text; a name that holds a comparison stands in double quotes."""
+    closing = text.find('"', 1) if text.startswith('"') else -1
+    quoted = text[1:closing]
+    start = closing + 1 if closing > 0 and quoted in columns else 1
+    found = OPERATOR.search(text, start)
+    if found is None:
+        return "", "", ""
+    name = quoted if start > 1 else text[: found.start()].strip()
+    name = name[1:-1] if start == 1 and len(name) > 1 and name[0] == name[-1] == '"' else name
+    return name, found[0], text[found.end() :].strip()
 
 
-def _refuse_beyond_a_row(table: Any, bound: Any) -> None:
-    """Only what one row of this very table says by itself."""
+def _short(text: str) -> str:
+    """The beginning of a text."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def _bound(table: Any, where: Any) -> Any:
+    """An expression of this very table that is true or false for each of its rows, by what one row says by itself."""
     ibis = ibis_library()
     import ibis.expr.operations as ops  # type: ignore[import-untyped,unused-ignore]
 
+    try:
+        bound = table.bind(where)[0]
+    except Exception as error:
+        raise ValueError(
+            f"where must be text or an Ibis expression of the table's columns, got one that Ibis refuses "
+            f"({type(error).__name__})."
+        ) from None
     if not (isinstance(bound, ibis.Value) and bound.type().is_boolean()):
         raise TypeError("where must be true or false for each row, such as ibis._.age >= 18.")
     if isinstance(bound, ibis.Scalar):
@@ -149,54 +147,147 @@ def _refuse_beyond_a_row(table: Any, bound: Any) -> None:
             "where must look at one row at a time: no aggregates, windows, subqueries, other tables or random numbers. "
             "They would let one unit sway the rows of others."
         )
+    return bound
 
 
-def _refuse_what_may_fail(bound: Any) -> None:
-    """Only operations that give a value for every row, of values that compare without a cast that could fail."""
+def _natives(table: Any, bound: Any) -> Mapping[str, Native]:
+    """The native types of the columns that an expression looks at."""
     import ibis.expr.operations as ops
 
-    for node in bound.op().find(ops.Value, filter=ops.Value):
-        kind = type(node).__name__
-        if kind not in SURE or (kind in LIKE and not _comparable(node, ops)):
+    names = dict.fromkeys(node.name for node in bound.op().find(ops.Field, filter=ops.Value))
+    return Engine(table).native_types(table, [name for name in names if name in table.columns])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The list: what an expression may be made of, each operation made anew from sides that its engine is sure of."""
+
+    table: Any
+    natives: Mapping[str, Native]
+
+    def truth(self, node: Any) -> Any:
+        """A condition that is in the list, as a boolean column."""
+        return self.side(node).value
+
+    def side(self, node: Any) -> Side:
+        """A column or what is made of it; refused if it is not in the list."""
+        try:
+            return self._side(node, type(node).__name__)
+        except UnfitError:
             raise ValueError(
-                f"where must be made of comparisons of like with like, isin, isnull, contains, and, or, not: {kind} "
-                "could fail on some row, and the failure would speak of that row. Make it a column of the table first."
-            )
+                "where must be made of comparisons of like with like, isin, isnull, contains, and, or, not: "
+                f"{type(node).__name__} could fail on some row{_kinds(node)}, and the failure would speak of that row. "
+                "Make it a column of the table first."
+            ) from None
+
+    def _side(self, node: Any, kind: str) -> Side:
+        if kind == "Alias":
+            return self.side(node.arg)
+        if kind == "Field":
+            return side(self._column(node), self.natives.get(node.name))
+        if kind == "Coalesce":
+            return self._first(node.arg)
+        if kind in CHANGED or kind == "StringLength":
+            return self._text(node, kind)
+        return Side(self._truth(node, kind), ibis_library().dtype("boolean"))
+
+    def _truth(self, node: Any, kind: str) -> Any:
+        if kind in COMPARISONS:
+            return self._compared(node.left, COMPARISONS[kind], node.right)
+        if kind in JOINED:
+            return JOINED[kind](self._part(node.left), self._part(node.right))
+        if kind == "Not":
+            return ~self._part(node.arg)
+        if kind in ("IsNull", "NotNull"):
+            given = self._column(node.arg) if type(node.arg).__name__ == "Field" else self.side(node.arg).value
+            return given.isnull() if kind == "IsNull" else given.notnull()
+        if kind == "Between":
+            low, high = (">=", node.lower_bound), ("<=", node.upper_bound)
+            return self._compared(node.arg, *low) & self._compared(node.arg, *high)
+        if kind == "InValues":
+            return self._among(self.side(node.value), node.options)
+        if kind == "IdenticalTo":
+            return self._identical(node.left, node.right)
+        return self._looked_into(node, kind)
+
+    def _column(self, node: Any) -> Any:
+        """A column of this very table."""
+        if node.rel != self.table.op():
+            raise UnfitError
+        return self.table[node.name]
+
+    def _part(self, node: Any) -> Any:
+        """One part of and, or, not: a condition, or true or false."""
+        if type(node).__name__ == "Literal":
+            return ibis_library().literal(node.value, "boolean")
+        part = self.side(node)
+        if part.family != "boolean":
+            raise UnfitError
+        return part.value
+
+    def _compared(self, left: Any, operator: str, right: Any) -> Any:
+        if type(left).__name__ == "Literal":
+            left, operator, right = right, MIRRORED.get(operator, operator), left
+        if type(right).__name__ == "Literal":
+            return compare(self.side(left), operator, right.value)
+        return compare_sides(self.side(left), operator, self.side(right))
+
+    def _among(self, given: Side, options: Any) -> Any:
+        """Constants in one list, other columns one by one."""
+        written = [option.value for option in options if type(option).__name__ == "Literal"]
+        found = among(given, written) if written or not options else given.never
+        for option in options:
+            if type(option).__name__ != "Literal":
+                found = found | compare_sides(given, "=", self.side(option))
+        return found
+
+    def _identical(self, left: Any, right: Any) -> Any:
+        """Equal, or both NULL."""
+        if type(left).__name__ == "Literal":
+            left, right = right, left
+        given = self.side(left).value
+        if type(right).__name__ == "Literal":
+            return given.isnull() if right.value is None else given.notnull() & self._compared(left, "=", right)
+        other = self.side(right).value
+        both = given.notnull() & other.notnull() & self._compared(left, "=", right)
+        return both | (given.isnull() & other.isnull())
+
+    def _first(self, nodes: Any) -> Side:
+        """The first of several that is not NULL, all of one type."""
+        sides = [self.side(node) for node in nodes if type(node).__name__ != "Literal"]
+        kinds = {(given.kind, given.collation, given.searchable) for given in sides}
+        if len(kinds) != 1 or sides[0].family not in ("boolean", "string"):
+            raise UnfitError
+        literal = ibis_library().literal
+        values = [
+            literal(constant(sides[0], node.value)) if type(node).__name__ == "Literal" else self.side(node).value
+            for node in nodes
+        ]
+        kind, collation, searchable = kinds.pop()
+        return Side(ibis_library().coalesce(*values), kind, collation, searchable)
+
+    def _text(self, node: Any, kind: str) -> Side:
+        given = self.side(node.arg)
+        if given.family != "string":
+            raise UnfitError
+        if kind == "StringLength":
+            return Side(given.value.length(), ibis_library().dtype("int32"))
+        return Side(getattr(given.value, CHANGED[kind])(), given.kind, given.collation, given.searchable)
+
+    def _looked_into(self, node: Any, kind: str) -> Any:
+        """Whether a text holds another, or a fraction is none."""
+        if kind not in SOUGHT and kind not in SPECIAL:
+            raise UnfitError
+        given = self.side(node.__args__[0])
+        if kind in SPECIAL and given.kind.is_floating():
+            return getattr(given.value, SPECIAL[kind])()
+        sought = node.__args__[1] if kind in SOUGHT else None
+        if sought is None or given.family != "string" or not given.searchable or type(sought).__name__ != "Literal":
+            raise UnfitError
+        return getattr(given.value, SOUGHT[kind])(constant(given, sought.value))
 
 
-def _comparable(node: Any, ops: Any) -> bool:
-    """Whether all values are of one family, and those that are written out can be cast to the types of the others: some
-    engines cast a constant late, on the first row that comes so far."""
-    values = [value for part in node.__args__ for value in (part if isinstance(part, tuple) else (part,))]
-    written = [value for value in values if isinstance(value, ops.Literal) and value.value is not None]
-    kinds = [value.dtype for value in values if not isinstance(value, ops.Literal)]
-    families = {_family(kind) for kind in kinds}
-    dates = type(node).__name__ in ORDER and bool(families) and families <= {"date", "timestamp"}
-    for value in written:
-        number = value.dtype.is_integer() or value.dtype.is_floating()
-        read = dates and value.dtype.is_string()  # Ibis has read the text as a date
-        if not (read or (number and families.isdisjoint(NO_NUMBERS))):
-            families.add(_family(value.dtype))
-    return len(families) <= 1 and all(_fits(value.value, kind) for value in written for kind in kinds)
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    """Whether a constant and values of this type have a type in common that holds both."""
-    if kind.is_decimal() and not boundless(kind):
-        number = Decimal(str(value))
-        scale = max(kind.scale, -int(number.as_tuple().exponent)) if number.is_finite() else DIGITS
-        return bool(number.adjusted() < kind.precision - kind.scale <= DIGITS - scale)
-    if kind.is_decimal():
-        return isfinite(value)
-    if kind.is_integer() and isinstance(value, int):
-        return value >= 0 or bool(kind.is_signed_integer())
-    if kind.is_timestamp() and (kind.scale or 0) > MICRO:
-        return datetime.datetime(1678, 1, 1) < _moment(str(value)[:19], False) < datetime.datetime(2262, 1, 1)
-    return True
-
-
-def _family(kind: Any) -> str:
-    """What compares without a cast that could fail."""
-    tests = ((name, getattr(kind, f"is_{name}")) for name in NO_NUMBERS)
-    known = next((name for name, test in tests if test()), None)
-    return known or ("number" if kind.is_integer() or kind.is_floating() else str(kind.copy(nullable=True)))
+def _kinds(node: Any) -> str:
+    """The types that an operation is about."""
+    kinds = [str(part.dtype) for part in getattr(node, "__args__", ()) if hasattr(part, "dtype")]
+    return f" of {' and '.join(kinds)}" if kinds else ""
