@@ -1,6 +1,6 @@
 """Curator: the trusted keeper of a table. Answers questions with noise, writes down what they cost, and says so."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_FLOOR, Context
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,13 @@ from typing import Any
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.release.answer import Answer
 from psidp.release.ask import Aggregate, Contribution
+from psidp.release.budget import check_text, shorten
 from psidp.release.drawing import Drawn, prepare
-from psidp.release.engine import Engine, open_table
+from psidp.release.engine import Engine
 from psidp.release.estimate import estimates
 from psidp.release.plan import Plan, notes_on, planned, private_keys
 from psidp.release.question import Question, check_unit, question
+from psidp.release.source import open_source
 
 __all__ = ["Curator"]
 
@@ -36,6 +38,9 @@ class Curator:
         adjacency: "add-remove" or "replace-one"; the budget's unless told.
         protects: whose data is protected, in words; the budget's unless told, else the unit column's name.
         name: which table of a .duckdb file. engine: postgresql://... or spark://...
+        types: what columns of a .csv file or a pandas frame hold, such as {"age": "int64"}: string, int64, float64,
+            boolean, date or timestamp, read row by row; what does not read so is missing. Other columns of theirs are
+            text, and numbers or dates where a question takes them for that.
 
     Examples:
         >>> import pyarrow as pa
@@ -58,18 +63,21 @@ class Curator:
         protects: str | None = None,
         name: str | None = None,
         engine: str | None = None,
+        types: Mapping[str, str] | None = None,
     ) -> None:
         if (ledger is None) != (budget is None):
             raise ValueError("ledger and budget must be given together, or neither.")
         if isinstance(ledger, str | Path):
             raise TypeError(f"ledger must be a psidp.Ledger, such as psidp.Ledger({str(ledger)!r}).")
         terms = None if ledger is None else ledger.budget(budget)
-        self.table = open_table(table, name=name, engine=engine)
+        source = open_source(table, name=name, engine=engine, types=types)
+        self.table, self.untyped = source.table, source.untyped
         check_unit(unit, self.table.schema())
         self.unit = unit
         self.ledger, self.budget = ledger, budget
         self.adjacency: Adjacency = check_adjacency(adjacency or (terms.adjacency if terms else "add-remove"))
-        self.protects: str = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
+        words = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
+        self.protects: str = check_text("protects", words)
         self._engine = Engine(self.table)
         self._opened = self.table is not table
 
@@ -131,7 +139,7 @@ class Curator:
             if key:
                 raise ValueError("key (idempotency key) needs a ledger, which keeps the answer.")
             return self._answered(asked, prepare(asked, self._engine)()).settled(UNKEPT, False)
-        return self._paid(asked, purpose or self._words(asked), key)
+        return self._paid(asked, purpose or shorten(self._words(asked)), key)
 
     def _paid(self, asked: Question, purpose: str, key: str) -> Answer:
         """The release through the ledger."""
@@ -171,7 +179,7 @@ class Curator:
     ) -> Question:
         return question(
             self.table, self.unit, asks, by=by, keys=keys, where=where, psi=psi, contribution=contribution,
-            adjacency=self.adjacency, protects=self.protects, level=level,
+            adjacency=self.adjacency, protects=self.protects, level=level, untyped=self.untyped,
         )  # fmt: skip
 
     def _answered(self, asked: Question, drawn: Drawn) -> Answer:

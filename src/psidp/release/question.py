@@ -1,7 +1,7 @@
 """Question: what is asked of a table, checked against its schema and never against its rows."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf, sqrt
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from psidp.maths.sensitivity import Adjacency, clipped_vector
 from psidp.release.answer import packed
 from psidp.release.ask import CANDIDATES, Aggregate, Contribution, check_contribution
 from psidp.release.bounding import Totals
+from psidp.release.engine import location
 from psidp.release.key_column import check_kind, with_keys
-from psidp.release.keys import Key, PrivateKeys, key_filter, public_keys
+from psidp.release.keys import Key, PrivateKeys, key_filter, key_tuples, public_keys
 from psidp.release.lattice import Lattice
+from psidp.release.untyped import key_types, with_types
 from psidp.release.where import condition, in_words
 from psidp.symbols import symbol
 
@@ -21,6 +23,9 @@ __all__ = ["AUTO_SHARE", "Question", "question"]
 
 AUTO_SHARE = 0.1
 """Part of an aggregate's psi^2 that contribution="auto" spends on the choice."""
+
+MOST_NAMED = 40
+"""Columns that a refusal names."""
 
 SAFETY = 1.0 - 2.0**-50
 """Shares are rounded down, so that together they stay below psi."""
@@ -33,7 +38,8 @@ class Question:
     Args:
         table: the Ibis table. unit: column that names the units of privacy, or None where each row is one. asks: the
         aggregates, each with its contribution. by: the columns that make groups. keys: the groups, or how to choose
-        them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words.
+        them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words. reads: the
+        types in which untyped columns are read.
     """
 
     table: Any
@@ -45,6 +51,7 @@ class Question:
     guarantee: Guarantee
     level: float
     some: str = ""
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -60,7 +67,7 @@ class Question:
     def rows(self) -> Any:
         """The table after the condition, keys as Python has them."""
         rows = self.table if self.where is None else self.table.filter(self.where)
-        return with_keys(rows, self.by)
+        return with_keys(with_types(rows, self.reads), self.by)
 
     def share(self, weight: float) -> float:
         """psi of one part of the release: psi sqrt(weight / all weights), rounded down."""
@@ -108,6 +115,7 @@ class Question:
             "by": list(self.by),
             "keys": keys,
             "rows": self._rows_in_words(),
+            **({"location": found} if (found := location(self.table.get_backend())) else {}),
             "schema": {name: str(kind) for name, kind in self.table.schema().items()},
             "unit": self.unit,
             "guarantee": self.guarantee.to_dict(),
@@ -137,10 +145,16 @@ def question(
     adjacency: Adjacency,
     protects: str,
     level: float,
+    untyped: frozenset[str] = frozenset(),
 ) -> Question:
     """The question, or a refusal that looked at schema and parameters alone."""
-    schema = table.schema()
     columns = (by,) if isinstance(by, str) else tuple(by or ())
+    _refuse_own_rows(keys, table)
+    reads = _reads(asks, unit, columns, untyped)
+    if untyped.intersection(columns) and keys is not None and not isinstance(keys, PrivateKeys):
+        keys = key_tuples(keys, columns, table.schema())
+        reads |= key_types(keys, columns, untyped.intersection(columns))
+    schema = with_types(table, reads).schema()
     _check_asks(asks, schema)
     for name in columns:
         _need_column(name, schema, "by")
@@ -153,16 +167,15 @@ def question(
     if not 0.0 < level < 1.0:
         raise ValueError(f"level (chance that an interval covers) must be in (0, 1), got level={level}.")
     check_contribution(contribution)
-    _refuse_own_rows(keys, table)
     groups = _groups(keys, columns, schema)
     most = inf if isinstance(groups, PrivateKeys) else sqrt(len(groups))
     chosen = tuple(_settled(a, contribution, unit, most) for a in asks)
     kappa = groups.kappa if isinstance(groups, PrivateKeys) else 0.0
     guarantee = Guarantee(psi, kappa, adjacency, protects)
     if where is None or (isinstance(where, list | tuple) and not where):
-        return Question(table, unit, chosen, columns, groups, None, guarantee, level)
-    rule = condition(table, where)
-    return Question(table, unit, chosen, columns, groups, rule, guarantee, level, in_words(table, where))
+        return Question(table, unit, chosen, columns, groups, None, guarantee, level, reads=reads)
+    rule = condition(table, where, untyped)
+    return Question(table, unit, chosen, columns, groups, rule, guarantee, level, in_words(table, where), reads)
 
 
 def check_unit(unit: str | None, schema: Any) -> None:
@@ -192,6 +205,18 @@ def _check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
         kind = schema[a.column]
         if not (kind.is_numeric() or kind.is_boolean()):
             raise TypeError(f"column {a.column!r} must hold numbers to have a {a.kind}, got {kind}.")
+
+
+def _reads(asks: Sequence[Aggregate], unit: str | None, by: Sequence[str], untyped: frozenset[str]) -> dict[str, str]:
+    """The types in which untyped columns are read: numbers where an aggregate asks for their values."""
+    numbers = {a.column: "float64" for a in asks if isinstance(a, Aggregate) and a.column in untyped}
+    for name in (unit, *by):
+        if name in numbers:
+            raise ValueError(
+                f"column {name!r} has no type, and is asked for its numbers and for its units or groups at once. "
+                f'Declare what it holds: types={{{name!r}: "int64"}}, or --type {name}:int64.'
+            )
+    return numbers
 
 
 def _settled(aggregate: Aggregate, contribution: Contribution, unit: str | None, most: float) -> Aggregate:
@@ -226,7 +251,8 @@ def _refuse_own_rows(keys: Any, table: Any) -> None:
 
     op = keys.op() if hasattr(keys, "op") else None
     shared = op is not None and set(op.find(ops.PhysicalTable)) & set(table.op().find(ops.PhysicalTable))
-    same = isinstance(keys, str | Path) and isinstance(table.op(), ops.PhysicalTable) and table.op().name == str(keys)
+    names = {relation.name for relation in table.op().find(ops.PhysicalTable)}
+    same = isinstance(keys, str | Path) and str(Path(keys).resolve()) in names
     if shared or same:
         raise ValueError(
             "keys must not come from the table itself: a group would be shown merely because somebody is in it. Give "
@@ -236,4 +262,11 @@ def _refuse_own_rows(keys: Any, table: Any) -> None:
 
 def _need_column(name: Any, schema: Any, role: str) -> None:
     if not isinstance(name, str) or name not in schema:
-        raise ValueError(f"{role} must be a column of the table ({', '.join(schema)}), got {name!r}.")
+        raise ValueError(f"{role} must be a column of the table ({some_names(schema)}), got {name!r}.")
+
+
+def some_names(schema: Iterable[str]) -> str:
+    """Names of columns for a refusal; not all, where there are many."""
+    names = list(schema)
+    shown = ", ".join(name if len(name) <= 60 else f"{name[:60]}..." for name in names[:MOST_NAMED])
+    return shown if len(names) <= MOST_NAMED else f"{shown}, and {len(names) - MOST_NAMED} more"

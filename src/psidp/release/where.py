@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any
 
 from psidp.release.cell import boundless, ibis_library, number, real
+from psidp.release.untyped import read_for
 
 __all__ = ["condition", "in_words"]
 
@@ -50,8 +51,8 @@ LONGEST = 200
 NO_NUMBERS = ("boolean", "string", "date", "timestamp")
 
 
-def condition(table: Any, where: Any) -> Any:
-    """`where` as a boolean column of the table.
+def condition(table: Any, where: Any, untyped: frozenset[str] = frozenset()) -> Any:
+    """`where` as a boolean column of the table; untyped columns are read in the type of the value in the text.
 
     Args:
         where: text such as "age >= 18" (column, comparison, value); an Ibis expression such as ibis._.age >= 18; a
@@ -61,13 +62,13 @@ def condition(table: Any, where: Any) -> Any:
     subqueries, other tables, random numbers), or could fail on some row (arithmetic, casts, patterns).
     """
     if isinstance(where, list | tuple):
-        parts = [condition(table, part) for part in where]
+        parts = [condition(table, part, untyped) for part in where]
         whole = parts[0]
         for part in parts[1:]:
             whole = whole & part
         return whole
     if isinstance(where, str):
-        return _parsed(table, where)
+        return _parsed(table, where, untyped)
     bound = where(table) if callable(where) and not hasattr(where, "resolve") else table.bind(where)[0]
     _refuse_beyond_a_row(table, bound)
     _refuse_what_may_fail(bound)
@@ -85,7 +86,7 @@ def in_words(table: Any, where: Any) -> str:
     return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
 
 
-def _parsed(table: Any, text: str) -> Any:
+def _parsed(table: Any, text: str, untyped: frozenset[str]) -> Any:
     """column, comparison, value."""
     match = COMPARISON.match(text)
     if match is None:
@@ -94,12 +95,13 @@ def _parsed(table: Any, text: str) -> Any:
     name = name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name
     if name not in table.columns:
         raise ValueError(f"where must name a column of the table ({', '.join(table.columns)}), got {name!r}.")
+    column = read_for(table[name], word) if name in untyped else table[name]
     word = word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word
     try:
-        return OPERATORS[operator](*_sides(table[name], word))
+        return OPERATORS[operator](*_sides(column, word))
     except (ValueError, OverflowError):
         raise ValueError(
-            f"where must compare {name!r} with one value of type {table[name].type()}, got {word!r}. "
+            f"where must compare {name!r} with one value of type {column.type()}, got {word!r}. "
             "Give several conditions as a list; --where may be repeated."
         ) from None
 
