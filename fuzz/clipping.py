@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 import ibis
@@ -31,7 +32,7 @@ def explore(random: Random) -> None:
     _equal_values(random)
 
 
-def _compare(table, rows, aggregate, grid):
+def _compare(table: Any, rows: list[dict[str, Any]], aggregate: Any, grid: Any) -> None:
     """The engine's totals are the oracle's; and no unit alone is beyond the bound."""
     KNOWN.clear()  # SQL of an earlier round
     found = engine_totals(table, "u", ("t", "g", "h"), [(aggregate, grid)])[aggregate]
@@ -43,7 +44,7 @@ def _compare(table, rows, aggregate, grid):
         assert square <= grid.bound**2, f"unit {unit} adds {square} > {grid.bound}^2 under {aggregate} for {mine}"
 
 
-def _equal_values(random):
+def _equal_values(random: Random) -> None:
     """The mean of equal values is that value, whatever the number of rows and the contribution."""
     value, units, each = random.uniform(0, 100), random.randint(1, 40), random.choice([1, 2, 9, 100])
     contribution = random.choice([1.0, 3.0, 50.0])
@@ -56,7 +57,7 @@ def _equal_values(random):
     assert abs(row["value"] - value) < 1e-3, said
 
 
-def _clamped(self: Coordinate, total):
+def _clamped(self: Coordinate, total: Any) -> Any:
     """What a cell was in version 0.1: each entry clamped to the bound before the norm is taken."""
     bound = self.lattice.bound
     if self.aggregate.kind == "units":

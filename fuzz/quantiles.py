@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -31,7 +32,7 @@ def explore(random: Random) -> None:
     )
 
 
-def _without_negatives(raw):
+def _without_negatives(raw: Any) -> Any:
     """Version 0.1: counts below 0 set to 0 and added up."""
     return np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(raw), 0.0))])
 

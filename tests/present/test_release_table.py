@@ -81,6 +81,17 @@ def test_another_unit_than_the_budgets_needs_words_which_show_tells(psidp, files
     Ledger(files / "ledger.db").verify()
 
 
+def test_a_csv_file_is_read_by_use_or_by_declared_types(psidp, files):
+    lines = [f"{n},{n % 3},{n % 90}" for n in range(180)]
+    (files / "v.csv").write_text("\n".join(["patient_id,floor,age", *lines, '180,"0,7', "181,n/a,n/a"]) + "\n")
+    words = ["--unit", "patient_id", "--count", "--mean", "age:0:90", "--by", "floor", "--keys", "0,1,2", "--psi", 1e6]
+    for more in ([], ["--type", "floor:int64", "--type", "age:float64"]):
+        code, out, _ = psidp(files / "v.csv", *words, *more, "--where", "age >= 45")
+        assert code == 0
+        rows = [float(row["value"]) for row in csv.DictReader(io.StringIO(out))]
+        assert [round(value, 1) for value in rows] == [30.0, 66.0, 30.0, 67.0, 30.0, 68.0]
+
+
 def test_an_answer_that_cannot_be_written_to_its_file_is_not_lost(psidp, files):
     (files / "answer.csv").mkdir()
     words = ["--rows-are-units", "--count", "--psi", 0.2, "--output", files / "answer.csv"]
@@ -149,6 +160,11 @@ REFUSED = {
     "output": (["--unit", "patient_id", "--count", "--psi", 1, "--output", "x.xlsx"], ".csv"),
     "budget alone": (["--unit", "patient_id", "--count", "--psi", 1, "--budget", "x"], "given together"),
     "engine": (["--unit", "patient_id", "--count", "--psi", 1, "--engine", "oracle://x"], "engine must be"),
+    "no type": (["--unit", "patient_id", "--count", "--psi", 1, "--type", "age"], "column:type, such as age:int64"),
+    "type of a typed column": (
+        ["--unit", "patient_id", "--count", "--psi", 1, "--type", "age:int64"],
+        "types must name",
+    ),
 }
 
 

@@ -117,7 +117,7 @@ def test_an_engine_that_fails_after_noise_was_drawn_has_cost(curator, kept, monk
         return real(expression)
 
     rows = pa.table({"patient": list(range(500)), "ward": ["A"] * 500})
-    curator.table = psidp.release.engine.open_table(rows)
+    curator.table = psidp.release.source.open_table(rows)
     curator._engine = psidp.release.engine.Engine(curator.table)
     real = curator._engine._rows
     monkeypatch.setattr(curator._engine, "_rows", fail_later)

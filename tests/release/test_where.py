@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from psidp import Curator, EngineError, ask
-from psidp.release.engine import Engine, open_table
+from psidp.release.engine import Engine
+from psidp.release.source import open_table
 from psidp.release.where import condition
 from reference.typed_tables import LITERALS, accepted, drawn, failing, knowing, on_duckdb, on_postgres, on_spark
 

@@ -62,6 +62,7 @@ def release_table(
     key: Annotated[str, typer.Option("--key", help="idempotency key: asked again, the stored answer comes back")] = "",
     engine: Annotated[str, typer.Option("--engine", help="postgresql://... or spark://...; DuckDB unless told")] = "",
     name: Annotated[str, typer.Option("--table", help="which table of a .duckdb file")] = "",
+    types: Annotated[Words, _many("--type", "column:type of a .csv file, such as age:int64; may be repeated")] = [],  # noqa: B006
     adjacency: Annotated[
         str, typer.Option("--adjacency", help="add-remove or replace-one; the budget's unless told")
     ] = "",
@@ -91,7 +92,7 @@ def release_table(
     curator = Curator(
         source, unit or None, ledger=Ledger(ledger) if ledger else None, budget=budget or None, name=name or None,
         adjacency=check_adjacency(adjacency) if adjacency else None, protects=protects or None, engine=engine or None,
-        same_unit=same_unit,
+        same_unit=same_unit, types=dict(map(_type, types)),
     )  # fmt: skip
     question: dict[str, Any] = {
         "psi": psi, "by": by, "keys": _keys(curator, by, keys, private_keys), "where": where, "level": level,
@@ -112,6 +113,14 @@ def _bounds(word: str) -> tuple[str, float, float]:
     if len(parts) != 3:
         raise ValueError(f"a bounded column must be column:lower:upper, such as cost:0:5000, got {word!r}.")
     return parts[0], _number(parts[1], word), _number(parts[2], word)
+
+
+def _type(word: str) -> tuple[str, str]:
+    """column:type; the column itself may contain colons."""
+    column, colon, kind = word.rpartition(":")
+    if not colon:
+        raise ValueError(f"a type must be column:type, such as age:int64, got {word!r}.")
+    return column, kind
 
 
 def _edges(word: str) -> tuple[str, list[float]]:

@@ -8,9 +8,12 @@ from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
 
-__all__ = ["Budget", "Partitions", "Renewal", "check_text", "period_of"]
+__all__ = ["Budget", "Partitions", "Renewal", "check_text", "period_of", "shorten"]
 
 Renewal = Literal["", "day", "week", "month", "quarter", "year"]
+
+LONGEST = 1_000
+"""Letters of a name, a purpose or a key in the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,16 @@ class Partitions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
-        check_text("column", self.column)
-        check_text("declared_by", self.declared_by)
-        for value in self.values:
-            check_text("partition", value)
+        for name, value in self.texts:
+            check_text(name, value, None)
         if not 0 < len(self.values) == len(set(self.values)):
             raise ValueError(f"partitions must be one or more different values, got {list(self.values)!r}.")
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """What is said in words, and what it is called."""
+        named = [("column", self.column), ("declared_by", self.declared_by)]
+        return named + [("partition", value) for value in self.values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +62,8 @@ class Budget:
     part_of: str = ""
 
     def __post_init__(self) -> None:
-        for field in ("name", "by", "purpose"):
-            check_text("budget" if field == "name" else field, getattr(self, field))
+        for name, value in self.texts:
+            check_text(name, value, None)
         if self.renews not in get_args(Renewal):
             raise ValueError(f"renews must be one of day, week, month, quarter, year, got renews={self.renews!r}.")
         if self.partitions and self.guarantee.adjacency != "add-remove":
@@ -64,6 +71,11 @@ class Budget:
                 'adjacency must be "add-remove" for a budget in partitions, got "replace-one": someone replaced '
                 "may move from one partition to another, and then both pay."
             )
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """What is said in words, and what it is called."""
+        return [("budget", self.name), ("by", self.by), ("purpose", self.purpose)]
 
     @property
     def unit(self) -> str:
@@ -88,7 +100,9 @@ class Budget:
             )
 
     def event(self) -> dict[str, Any]:
-        """The terms as the opening event."""
+        """The terms as the opening event; here their length is checked, so that older ledgers are read as they are."""
+        for name, value in [*self.texts, ("unit", self.unit), *(self.partitions.texts if self.partitions else ())]:
+            check_text(name, value)
         terms: dict[str, Any] = {"kind": "opened", "by": self.by} | self.guarantee.to_dict()
         if self.partitions:
             parts = self.partitions
@@ -119,13 +133,20 @@ class Budget:
         )
 
 
-def check_text(name: str, value: str) -> str:
-    """`value` itself, if it is text that both databases can store as it is."""
+def check_text(name: str, value: str, longest: int | None = LONGEST) -> str:
+    """`value` itself, if it is text of sensible length that both databases can store as it is."""
     if not (isinstance(value, str) and value.strip()):
         raise ValueError(f"{name} must be said in words, got {name}={value!r}.")
     if "\0" in value or value.encode("utf-8", "ignore").decode() != value:
         raise ValueError(f"{name} must be Unicode text without NUL, got {name}={value!r}.")
+    if not (longest is None or len(value) <= longest):
+        raise ValueError(f"{name} must have at most {longest:,} letters, got {len(value):,}.")
     return value
+
+
+def shorten(text: str) -> str:
+    """The text, or its beginning where it is too long to be stored."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def period_of(renews: str, moment: datetime) -> str:

@@ -1,17 +1,19 @@
 """Columns of numbers in files: CSV and NPY on the bare install, Parquet with DuckDB; NaN where a cell has no number."""
 
-import csv
+import io
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TextIO
+from typing import IO, Any, Literal, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psidp.errors import MissingExtraError
+from psidp.release.line import column_line, fields, whole_lines
+from psidp.release.pattern import pattern_of
 
 __all__ = ["check_target", "column_names", "read_column", "write_column"]
 
@@ -23,8 +25,8 @@ def column_names(source: str) -> list[str]:
     """The names of a file's columns; for an array without names their numbers, from 0."""
     kind = Path(source).suffix.lower()
     if kind == ".csv":
-        with Path(source).open(newline="", errors="replace") as file:
-            return next(csv.reader(file), [])
+        with Path(source).open("rb") as file:
+            return column_line(file, source) if file.peek(1) else []
     if kind == ".npy":
         array = _array(source, "r")
         return list(array.dtype.names or map(str, range(array.shape[1] if array.ndim == 2 else 1)))
@@ -39,7 +41,8 @@ def read_column(source: str, column: str | None = None, words: Mapping[str, floa
 
     Guarantees:
         Cells that hold no number become NaN without a word, since a complaint would say something about the data; a
-        release counts them as 0. What is refused depends on the names of file and column alone.
+        release counts them as 0. What is refused depends on the names of file and columns alone. A line of CSV is one
+        number, whatever it says; line.py has the rules.
 
     Args:
         source: a path that ends in .csv, .npy or .parquet, or "-" for CSV on standard input.
@@ -47,10 +50,10 @@ def read_column(source: str, column: str | None = None, words: Mapping[str, floa
         words: what words in the cells of a CSV file stand for, in small letters.
     """
     if source == "-":
-        return _from_csv(sys.stdin, column, words)
+        return _from_csv(_standard_input(), column, words)
     kind = Path(source).suffix.lower()
     if kind == ".csv":
-        with Path(source).open(newline="", errors="replace") as file:
+        with Path(source).open("rb") as file:
             return _from_csv(file, column, words)
     if kind == ".npy":
         return _from_array(_array(source), column)
@@ -82,11 +85,18 @@ def write_column(target: str, column: str | None, values: NDArray[Any]) -> None:
             _to_csv(file, column, values)
 
 
-def _from_csv(file: Iterable[str], column: str | None, words: Mapping[str, float]) -> NDArray[Any]:
+def _from_csv(file: IO[bytes], column: str | None, words: Mapping[str, float]) -> NDArray[Any]:
     """One column by the name in the first line."""
-    rows = csv.reader(file)
-    place = _place(next(rows, []), column)
-    return np.array([_number(row[place], words) if len(row) > place else np.nan for row in rows], np.float64)
+    names = column_line(file, getattr(file, "name", "-"))
+    place = _place(names, column)
+    rows = (fields(line) for lines in whole_lines(file) for line in lines.split(b"\n")[:-1])
+    cells = (row[place] if row is not None and len(row) == len(names) else None for row in rows)
+    return np.array([np.nan if cell is None else _number(cell, words) for cell in cells], np.float64)
+
+
+def _standard_input() -> IO[bytes]:
+    """The bytes of standard input."""
+    return getattr(sys.stdin, "buffer", None) or io.BytesIO(sys.stdin.read().encode("utf-8", "surrogateescape"))
 
 
 def _from_array(array: NDArray[Any], column: str | None) -> NDArray[Any]:
@@ -126,7 +136,7 @@ def _parquet(source: str) -> Iterator[Any]:
         raise MissingExtraError("DuckDB to read Parquet", "db") from None
     with duckdb.connect() as database:
         try:
-            table = database.read_parquet(str(Path(source)))
+            table = database.read_parquet(pattern_of(Path(source)))
         except duckdb.Error:
             raise ValueError(f"{source!r} cannot be read as Parquet. Check that it is there and whole.") from None
         yield table

@@ -1,6 +1,6 @@
 """Curator: the trusted keeper of a table. Answers questions with noise, writes down what they cost, and says so."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_FLOOR, Context
 from math import nan
 from pathlib import Path
@@ -9,13 +9,15 @@ from typing import Any
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.release.answer import Answer
 from psidp.release.ask import Aggregate, Contribution
+from psidp.release.budget import check_text, shorten
 from psidp.release.drawing import Drawn, Part, prepare
-from psidp.release.engine import Engine, open_table
+from psidp.release.engine import Engine
 from psidp.release.estimate import Estimate, estimates
 from psidp.release.flags import flagged
 from psidp.release.notes import flag_notes, notes_on, private_keys, what_clipping_took
 from psidp.release.plan import Plan, planned
 from psidp.release.question import CLIPPING_SHARE, Question, check_unit, question
+from psidp.release.source import open_source
 
 __all__ = ["Curator"]
 
@@ -41,6 +43,9 @@ class Curator:
         same_unit: why the units are the budget's all the same, in words, where `unit` is another column than the one
             that the budget's first release through a curator had, or None on a budget that is not per row.
         name: which table of a .duckdb file. engine: postgresql://... or spark://...
+        types: what columns of a .csv file or a pandas frame hold, such as {"age": "int64"}: string, int64, float64,
+            boolean, date or timestamp, read row by row; what does not read so is missing. Other columns of theirs are
+            text, and numbers or dates where a question takes them for that.
 
     Examples:
         >>> import pyarrow as pa
@@ -64,20 +69,23 @@ class Curator:
         same_unit: str = "",
         name: str | None = None,
         engine: str | None = None,
+        types: Mapping[str, str] | None = None,
     ) -> None:
         if (ledger is None) != (budget is None):
             raise ValueError("ledger and budget must be given together, or neither.")
         if isinstance(ledger, str | Path):
             raise TypeError(f"ledger must be a psidp.Ledger, such as psidp.Ledger({str(ledger)!r}).")
         terms = None if ledger is None else ledger.budget(budget)
-        self.table = open_table(table, name=name, engine=engine)
+        source = open_source(table, name=name, engine=engine, types=types)
+        self.table, self.untyped = source.table, source.untyped
         check_unit(unit, self.table.schema())
         if ledger is not None:
             ledger.check_unit(budget, unit, same_unit)
         self.unit, self.same_unit = unit, same_unit
         self.ledger, self.budget = ledger, budget
         self.adjacency: Adjacency = check_adjacency(adjacency or (terms.adjacency if terms else "add-remove"))
-        self.protects: str = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
+        words = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
+        self.protects: str = check_text("protects", words)
         self._engine = Engine(self.table)
         self._opened = self.table is not table
         self._source = table
@@ -144,7 +152,7 @@ class Curator:
             if key:
                 raise ValueError("key (idempotency key) needs a ledger, which keeps the answer.")
             return self._answered(asked, prepare(asked, self._engine)()).settled(UNKEPT, False)
-        return self._paid(asked, purpose or self._words(asked), key)
+        return self._paid(asked, purpose or shorten(self._words(asked)), key)
 
     def _paid(self, asked: Question, purpose: str, key: str) -> Answer:
         """The release through the ledger."""
@@ -192,7 +200,7 @@ class Curator:
         return question(
             self.table, self.unit, asks, by=by, keys=keys, where=where, psi=psi, contribution=contribution,
             adjacency=self.adjacency, protects=self.protects, level=level, clipping_share=clipping_share,
-            source=self._source,
+            source=self._source, untyped=self.untyped,
         )  # fmt: skip
 
     def _answered(self, asked: Question, drawn: Drawn) -> Answer:

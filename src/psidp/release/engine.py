@@ -1,22 +1,15 @@
-"""Engine: where the table lives. Opens files, frames and databases as Ibis tables, and reads exact totals from them."""
+"""Engine: where the table lives. Runs expressions there, and reads exact totals from them."""
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from psidp.errors import EngineError, MissingExtraError
-from psidp.release.cell import ibis_library
 from psidp.release.key_column import merging
 from psidp.release.native import Native, native_types
+from psidp.release.source import close, silenced
 
-__all__ = ["Engine", "open_table"]
-
-READERS = {".parquet": "read_parquet", ".csv": "read_csv"}
-FILES = {".duckdb", ".db"}
-
-Answered = TypeVar("Answered")
+__all__ = ["Engine", "location"]
 
 
 class Engine:
@@ -38,7 +31,7 @@ class Engine:
 
     def dispose(self) -> None:
         """Close the connection; a Spark session goes on."""
-        _closed(self.backend)
+        close(self.backend)
 
     def progress(self) -> float | None:
         """Percent of the running query that is done, where the engine says so."""
@@ -65,11 +58,11 @@ class Engine:
 
     def rows(self, expression: Any) -> list[tuple[Any, ...]]:
         """All rows of a small result, as Python values."""
-        return _silenced(self.name, lambda: self._rows(expression))
+        return silenced(self.name, lambda: self._rows(expression))
 
     def native_types(self, table: Any, names: Sequence[str]) -> dict[str, Native]:
         """What the engine itself calls the types of columns; reads no row."""
-        return _silenced(self.name, lambda: native_types(table, names))
+        return silenced(self.name, lambda: native_types(table, names))
 
     def _rows(self, expression: Any) -> list[tuple[Any, ...]]:
         if self.name == "pyspark":
@@ -94,117 +87,16 @@ def _instant(value: Any) -> Any:
     return None if value is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
-def open_table(source: Any, *, name: str | None = None, engine: str | None = None) -> Any:
-    """The Ibis table behind a file, a frame or a database.
-
-    Args:
-        source: an Ibis table; a .parquet, .csv or .duckdb file; a pandas, Polars or Arrow frame; or, with `engine`, the
-            name of a table in it, table or schema.table.
-        name: which table of a .duckdb file.
-        engine: postgresql://user@host/database, or spark://host:port, spark://local for a session in this process.
-    """
-    ibis = ibis_library()
-    if isinstance(source, ibis.Table):
-        return source
-    if engine is not None:
-        return _in_database(ibis, engine, str(source))
-    if isinstance(source, str | Path):
-        return _in_file(ibis, Path(source), name)
-    return _frame(ibis, source)
+def location(backend: Any) -> str:
+    """Which database it is: a DuckDB's files, a PostgreSQL's server without user and password; else nothing."""
+    return silenced(backend.name, lambda: _location(backend))
 
 
-def _in_file(ibis: Any, path: Path, name: str | None) -> Any:
-    """A table that DuckDB reads from a file."""
-    kind = path.suffix.lower()
-    if kind not in READERS and kind not in FILES:
-        raise ValueError(f"the table must be a .parquet, .csv or .duckdb file, got {str(path)!r}.")
-    if kind not in READERS and name is None:
-        raise ValueError(f"name (which table of the file) must be given for {str(path)!r}.")
-    if not path.is_file() and not (kind == ".parquet" and "*" in path.name):
-        raise ValueError(f"the table must be a file that exists, got {str(path)!r}.")
-    if kind in READERS:
-        return _read(ibis.duckdb.connect(), path)
-    return _named(ibis.duckdb.connect(str(path), read_only=True), str(name))
-
-
-def _read(connection: Any, path: Path) -> Any:
-    """A file as a view that bears its name, the same whenever it is opened. Lines of CSV that do not fit the types of
-    the first are left out without a word: a complaint would quote them."""
-    kind, spark = path.suffix.lower(), connection.name == "pyspark"
-    name = f"file_{str(path).encode().hex()}" if spark else str(path)
-    more = {"ignore_errors": True} if kind == ".csv" and not spark else {}
-    with suppress(Exception):
-        return getattr(connection, READERS[kind])(str(path), table_name=name, **more)
-    _closed(connection)
-    raise ValueError(f"the table must be a {kind} file that the engine can read, got {str(path)!r}.")
-
-
-def _in_database(ibis: Any, engine: str, name: str) -> Any:
-    """A table of a server."""
-    kind = engine.split("://", 1)[0]
-    if kind in ("postgresql", "postgres"):
-        _need("psycopg", "psycopg", "postgres")
-        return _named(_silenced(kind, lambda: ibis.connect(engine)), name)
-    if kind == "spark":
-        _need("pyspark", "PySpark", "spark")
-        return _named(_silenced(kind, lambda: _spark(ibis, engine)), name)
-    raise ValueError(f"engine must be postgresql://... or spark://..., got {kind!r}.")
-
-
-def _spark(ibis: Any, engine: str) -> Any:
-    """A Spark connection; spark://local runs in this process."""
-    from pyspark.sql import SparkSession  # type: ignore[import-not-found,unused-ignore]
-
-    local = engine.removeprefix("spark://").strip("/") in ("local", "")
-    builder = SparkSession.builder.master("local[*]" if local else engine)
-    return ibis.pyspark.connect(builder.appName("psidp").getOrCreate())
-
-
-def _silenced(engine: str, work: Callable[[], Answered]) -> Answered:
-    """What the engine gives; or an error that has none of its words, which may quote a row or a password, nor the error
-    it came from."""
-    try:
-        return work()
-    except Exception as error:
-        kind = type(error).__name__
-    raise EngineError(engine, kind)
-
-
-def _named(connection: Any, name: str) -> Any:
-    """A table of a connection, as table or schema.table; files and views of Spark may be given by path."""
-    path = Path(name)
-    if connection.name == "pyspark" and path.suffix.lower() in READERS:
-        return _read(connection, path)
-    schema, _, rest = name.partition(".")
-    for table, more in ((name, {}), (rest, {"database": schema})):
-        with suppress(Exception):
-            return connection.table(table, **more)
-    _closed(connection)
-    raise ValueError(f"the table must be one the engine has, table or schema.table, got {name!r}.")
-
-
-def _closed(connection: Any) -> None:
-    """End a connection of ours; a Spark session may be somebody else's and goes on."""
-    if connection.name != "pyspark":
-        with suppress(Exception):
-            connection.disconnect()
-
-
-def _frame(ibis: Any, source: Any) -> Any:
-    """A pandas, Polars or Arrow frame, read by DuckDB where it lies."""
-    arrow = source.to_arrow() if hasattr(source, "to_arrow") else source
-    if not (hasattr(arrow, "schema") or hasattr(arrow, "dtypes")):
-        raise TypeError(
-            f"the table must be an Ibis table, a pandas, Polars or Arrow frame, or a path, got {type(source).__name__}."
-        )
-    connection = ibis.duckdb.connect()
-    connection.con.register("frame", arrow)
-    return connection.table("frame")
-
-
-def _need(module: str, library: str, extra: str) -> None:
-    """Refuse early what is not installed."""
-    try:
-        __import__(module)
-    except ImportError:
-        raise MissingExtraError(library, extra) from None
+def _location(backend: Any) -> str:
+    if backend.name == "duckdb":
+        files = "SELECT path FROM duckdb_databases() WHERE path IS NOT NULL ORDER BY path"
+        return ", ".join(path for (path,) in backend.con.execute(files).fetchall())
+    if backend.name == "postgres":
+        info = backend.con.info
+        return f"{info.host}:{info.port}/{info.dbname}/{backend.current_database}"
+    return ""

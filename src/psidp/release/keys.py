@@ -15,12 +15,12 @@ from typing import Any
 from psidp.maths.thresholding import kappa_from_threshold, threshold_from_kappa
 from psidp.release.bounding import UNIT, key_name
 from psidp.release.cell import ibis_library, stairs, whole
-from psidp.release.engine import open_table
 from psidp.release.key_column import check_kind
 from psidp.release.lattice import Lattice
+from psidp.release.source import open_table
 from psidp.symbols import symbol
 
-__all__ = ["Key", "PrivateKeys", "key_filter", "key_from_text", "plain_key", "public_keys"]
+__all__ = ["Key", "PrivateKeys", "key_filter", "key_from_text", "key_tuples", "plain_key", "public_keys"]
 
 Key = tuple[Any, ...]
 MOST_TOUCHED = 4096
@@ -120,6 +120,11 @@ def public_keys(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...]:
         raise ValueError(f"keys must be 1 to {MOST_KEYS:,} groups, got {len(given)}.")
     checked = (tuple(_checked(value, name, schema[name]) for value, name in zip(key, by, strict=True)) for key in given)
     return tuple(dict.fromkeys(checked))
+
+
+def key_tuples(keys: Any, by: Sequence[str], schema: Any) -> list[Key]:
+    """The given keys as tuples of plain values, before they are held against the types of their columns."""
+    return [tuple(map(plain_key, key)) for key in _as_tuples(keys, by, schema)]
 
 
 def _as_tuples(keys: Any, by: Sequence[str], schema: Any) -> Iterable[Key]:

@@ -1,7 +1,7 @@
 """Question: what is asked of a table, checked against its schema and never against its rows."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf, sqrt
 from typing import Any
 
@@ -11,9 +11,11 @@ from psidp.release.answer import packed
 from psidp.release.ask import Aggregate, Contribution, check_contribution
 from psidp.release.bounding import Totals
 from psidp.release.contribution import lattice_of
+from psidp.release.engine import location
 from psidp.release.key_column import check_kind, with_keys
-from psidp.release.keys import Key, PrivateKeys, key_filter, public_keys
+from psidp.release.keys import Key, PrivateKeys, key_filter, key_tuples, public_keys
 from psidp.release.provenance import refuse_own_groups
+from psidp.release.untyped import key_types, with_types
 from psidp.release.where import condition, in_words
 from psidp.symbols import symbol
 
@@ -24,6 +26,9 @@ AUTO_SHARE = 0.1
 
 CLIPPING_SHARE = 0.02
 """Part of an aggregate's psi^2 that goes into saying what clipping took, unless told; noise grows by a hundredth."""
+
+MOST_NAMED = 40
+"""Columns that a refusal names."""
 
 SAFETY = 1.0 - 2.0**-50
 """Shares are rounded down, so that together they stay below psi."""
@@ -37,7 +42,8 @@ class Question:
         table: the Ibis table. unit: column that names the units of privacy, or None where each row is one. asks: the
         aggregates, each with its contribution. by: the columns that make groups. keys: the groups, or how to choose
         them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words.
-        clipping_share: part of psi^2 that goes into measuring what clipping takes.
+        clipping_share: part of psi^2 that goes into measuring what clipping takes. reads: the types in which untyped
+        columns are read.
     """
 
     table: Any
@@ -50,6 +56,7 @@ class Question:
     level: float
     some: str = ""
     clipping_share: float = CLIPPING_SHARE
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -65,7 +72,7 @@ class Question:
     def rows(self) -> Any:
         """The table after the condition, keys as Python has them."""
         rows = self.table if self.where is None else self.table.filter(self.where)
-        return with_keys(rows, self.by)
+        return with_keys(with_types(rows, self.reads), self.by)
 
     def share(self, weight: float) -> float:
         """psi of one part of the release: psi sqrt(weight / all weights), rounded down."""
@@ -142,6 +149,7 @@ class Question:
             "by": list(self.by),
             "keys": keys,
             "rows": self._rows_in_words(),
+            **({"location": found} if (found := location(self.table.get_backend())) else {}),
             "schema": {name: str(kind) for name, kind in self.table.schema().items()},
             "unit": self.unit,
             "guarantee": self.guarantee.to_dict(),
@@ -174,10 +182,16 @@ def question(
     level: float,
     clipping_share: float,
     source: Any,
+    untyped: frozenset[str] = frozenset(),
 ) -> Question:
     """The question, or a refusal that looked at schema and parameters alone."""
-    schema = table.schema()
     columns = (by,) if isinstance(by, str) else tuple(by or ())
+    refuse_own_groups(keys, columns, table, source)
+    reads = _reads(asks, unit, columns, untyped)
+    if untyped.intersection(columns) and keys is not None and not isinstance(keys, PrivateKeys):
+        keys = key_tuples(keys, columns, table.schema())
+        reads |= key_types(keys, columns, untyped.intersection(columns))
+    schema = with_types(table, reads).schema()
     _check_asks(asks, schema)
     for name in columns:
         _need_column(name, schema, "by")
@@ -195,16 +209,14 @@ def question(
             f"got clipping_share={clipping_share}."
         )
     check_contribution(contribution)
-    refuse_own_groups(keys, columns, table, source)
     groups = _groups(keys, columns, schema)
     most = inf if isinstance(groups, PrivateKeys) else sqrt(len(groups))
     chosen = tuple(_settled(a, contribution, unit, most) for a in asks)
     kappa = groups.kappa if isinstance(groups, PrivateKeys) else 0.0
     guarantee = Guarantee(psi, kappa, adjacency, protects)
-    rule, some = None, ""
-    if where is not None and not (isinstance(where, list | tuple) and not where):
-        rule, some = condition(table, where), in_words(table, where)
-    return Question(table, unit, chosen, columns, groups, rule, guarantee, level, some, clipping_share)
+    rule = None if where is None else condition(table, where, untyped)
+    some = "" if rule is None else in_words(table, where)
+    return Question(table, unit, chosen, columns, groups, rule, guarantee, level, some, clipping_share, reads)
 
 
 def check_unit(unit: str | None, schema: Any) -> None:
@@ -236,6 +248,18 @@ def _check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
             raise TypeError(f"column {a.column!r} must hold numbers to have a {a.kind}, got {kind}.")
 
 
+def _reads(asks: Sequence[Aggregate], unit: str | None, by: Sequence[str], untyped: frozenset[str]) -> dict[str, str]:
+    """The types in which untyped columns are read: numbers where an aggregate asks for their values."""
+    numbers = {a.column: "float64" for a in asks if isinstance(a, Aggregate) and a.column in untyped}
+    for name in (unit, *by):
+        if name in numbers:
+            raise ValueError(
+                f"column {name!r} has no type, and is asked for its numbers and for its units or groups at once. "
+                f'Declare what it holds: types={{{name!r}: "int64"}}, or --type {name}:int64.'
+            )
+    return numbers
+
+
 def _settled(aggregate: Aggregate, contribution: Contribution, unit: str | None, most: float) -> Aggregate:
     """The aggregate with its contribution; no more than a unit can add, once in each group, to a count of units."""
     asked = contribution if aggregate.contribution is None else aggregate.contribution
@@ -264,4 +288,11 @@ def _groups(keys: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...] | Priv
 
 def _need_column(name: Any, schema: Any, role: str) -> None:
     if not isinstance(name, str) or name not in schema:
-        raise ValueError(f"{role} must be a column of the table ({', '.join(schema)}), got {name!r}.")
+        raise ValueError(f"{role} must be a column of the table ({some_names(schema)}), got {name!r}.")
+
+
+def some_names(schema: Iterable[str]) -> str:
+    """Names of columns for a refusal; not all, where there are many."""
+    names = list(schema)
+    shown = ", ".join(name if len(name) <= 60 else f"{name[:60]}..." for name in names[:MOST_NAMED])
+    return shown if len(names) <= MOST_NAMED else f"{shown}, and {len(names) - MOST_NAMED} more"

@@ -14,6 +14,7 @@ from psidp.release.cell import ibis_library
 from psidp.release.comparison import Side, UnfitError, among, compare, compare_sides, constant, side
 from psidp.release.engine import Engine
 from psidp.release.native import Native
+from psidp.release.untyped import read_for
 
 __all__ = ["condition", "in_words"]
 
@@ -40,8 +41,9 @@ LONGEST_TEXT = 10_000
 """Letters of a condition that is given as text."""
 
 
-def condition(table: Any, where: Any) -> Any:
-    """`where` as a boolean column of the table; None where it is an empty list.
+def condition(table: Any, where: Any, untyped: frozenset[str] = frozenset()) -> Any:
+    """`where` as a boolean column of the table; None where it is an empty list. Untyped columns are read in the type of
+    the value that a text compares them with.
 
     Args:
         where: text such as "age >= 18" (column, comparison, value); an Ibis expression such as ibis._.age >= 18; a
@@ -52,12 +54,12 @@ def condition(table: Any, where: Any) -> Any:
     fail on some row.
     """
     if isinstance(where, list | tuple):
-        parts = [rule for part in where if (rule := condition(table, part)) is not None]
+        parts = [rule for part in where if (rule := condition(table, part, untyped)) is not None]
         return reduce(lambda a, b: a & b, parts) if parts else None
     if table.get_backend().name not in ENGINES:
         raise ValueError("where must be asked of DuckDB, PostgreSQL or Spark. Give a view of the rows instead.")
     if isinstance(where, str):
-        return _parsed(table, where)
+        return _parsed(table, where, untyped)
     bound = _bound(table, where)
     return _Rules(table, _natives(table, bound)).truth(bound.op())
 
@@ -73,7 +75,7 @@ def in_words(table: Any, where: Any) -> str:
     return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
 
 
-def _parsed(table: Any, text: str) -> Any:
+def _parsed(table: Any, text: str, untyped: frozenset[str]) -> Any:
     """column, comparison, value."""
     if not len(text) <= LONGEST_TEXT:
         raise ValueError(f"where must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
@@ -82,15 +84,22 @@ def _parsed(table: Any, text: str) -> Any:
         raise ValueError(f'where must be column, comparison and value, such as "age >= 18", got {_short(text)!r}.')
     if name not in table.columns:
         raise ValueError(f"where must name a column of the table ({', '.join(table.columns)}), got {_short(name)!r}.")
+    given = _read(table[name], word) if name in untyped else _named(table, name)
     word = word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word
-    given = _named(table, name)
     try:
         return compare(given, "=" if operator == "==" else operator, word)
     except UnfitError:
         raise ValueError(
-            f"where must compare {name!r} with one value of type {table[name].type()}, got {_short(word)!r}. "
+            f"where must compare {name!r} with one value of type {given.kind}, got {_short(word)!r}. "
             "Give several conditions as a list; --where may be repeated."
         ) from None
+
+
+def _read(column: Any, word: str) -> Side:
+    """An untyped column in the type of the word that it is compared with."""
+    value = read_for(column, word)
+    kind = value.type()
+    return Side(value, kind.copy(scale=6) if kind.is_timestamp() else kind)
 
 
 def _named(table: Any, name: str) -> Side:

@@ -1,0 +1,107 @@
+"""What one line of a CSV file or one row of a frame says moves the totals by its own row at most, and is no failure."""
+
+import random as dice
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from math import sqrt
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+
+from psidp.release import ask, source
+from psidp.release.curator import Curator
+
+__all__ = ["RELAPSES", "explore"]
+
+NO_NOISE = 1e9
+OPEN = '"'
+CELLS = [
+    "n/a", "", "-7", "1e400", "nan", "true", "2026-01-01", "0x10", "7,5", '"', '"7', '"n/a', '7"', '""', "7\0", " 7 ",
+    '7,"', "A" * 3000,
+]  # fmt: skip
+OBJECTS = ["unknown", "7", None, float("nan"), True, [7], {}, b"\xff", "\ud800", 10**400, 1j, object(), pd.NaT, -7.5]
+QUESTIONS: list[dict[str, Any]] = [
+    {"by": "ward", "keys": ["A", "B", None]},
+    {"by": "ward", "keys": ["A", "B"], "where": "cost >= 10"},
+    {"where": ["cost < 40.5", "ward != B"]},
+    {},
+]
+
+
+def explore(random: dice.Random) -> None:
+    """Two neighbouring files and two neighbouring frames, and one question to both of each."""
+    rows = [(random.randint(-20, 60), random.choice("AB")) for _ in range(random.randrange(1, 40))]
+    question, at = random.choice(QUESTIONS), random.randrange(len(rows) + 1)
+    lines, line = [f"{cost},{ward}".encode() for cost, ward in rows], _line(random)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "visits.csv"
+        tables = (_file(path, more) for more in (lines, [*lines[:at], line, *lines[at:]]))
+        _compare([_totals(table, question, line) for table in tables], question, line)
+    odd = random.choice(OBJECTS)
+    tables = (_frame(more) for more in (rows, [*rows[:at], (odd, "A"), *rows[at:]]))
+    _compare([_totals(table, question, odd) for table in tables], question, odd)
+
+
+def _compare(totals: list[list[float]], question: dict[str, Any], said: Any) -> None:
+    """One row's worth apart at most."""
+    moved = sqrt(sum((a - b) ** 2 for a, b in zip(*totals, strict=True)))
+    assert moved <= 1.001, f"{said!r} moves the answers to {question} by {moved} rows: {totals[0]} became {totals[1]}"
+
+
+def _totals(table: Any, question: dict[str, Any], said: Any) -> list[float]:
+    """Counts and sums in rows' worth, without noise to speak of; each of the two has half of the room."""
+    try:
+        curator = Curator(table, None)
+        answer = curator.release(ask.count(), ask.sum("cost", -20, 60), psi=NO_NOISE, **question)
+    except Exception as error:
+        raise AssertionError(f"{said!r} makes {question} fail: {error!r}") from error
+    curator.dispose()
+    return [e.value / (1.0 if e.statistic == "count" else 60.0) / sqrt(2.0) for _, e in answer.rows]
+
+
+def _line(random: dice.Random) -> bytes:
+    """An odd cell in an ordinary line, with or without an open quote, or any bytes that are no line end."""
+    if random.random() < 0.75:
+        return f"{random.choice(('', OPEN))}{random.choice(CELLS)},A".encode()
+    return random.randbytes(random.randrange(60)).replace(b"\n", b"")
+
+
+def _file(path: Path, lines: list[bytes]) -> Path:
+    path.write_bytes(b"\n".join([b"cost,ward", *lines, b""]))
+    return path
+
+
+def _frame(rows: list[tuple[Any, str]]) -> pd.DataFrame:
+    """The rows as pandas takes them: whole numbers, or objects where one is something else."""
+    costs = np.empty(len(rows), object)
+    for i, (cost, _) in enumerate(rows):
+        costs[i] = cost
+    whole = all(type(cost) is int and abs(cost) < 2**63 for cost in costs)
+    return pd.DataFrame({"cost": costs.astype(np.int64) if whole else costs, "ward": [ward for _, ward in rows]})
+
+
+@contextmanager
+def _sniffed(**options: Any) -> Iterator[None]:
+    """DuckDB's own reader of CSV, as it was once used."""
+
+    def read(ibis: Any, path: Path) -> source.Source:
+        table = source.connect(ibis).read_csv(str(path), table_name=str(path), ignore_errors=True, **options)
+        return source.Source(table, frozenset(table.columns) if options else frozenset())
+
+    with patch.object(source, "_csv", read):
+        yield
+
+
+RELAPSES: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "types are guessed from the lines": _sniffed,
+    "quotes reach over line ends": lambda: _sniffed(
+        all_varchar=True, header=True, delim=",", quote='"', null_padding=True
+    ),
+    "types are guessed from a frame's objects": lambda: patch.object(
+        source, "arrow_frame", lambda frame, _: (frame, frozenset())
+    ),
+}

@@ -1,0 +1,118 @@
+"""Frames of pandas and Polars as Arrow tables, by their types alone: no cell decides what its column is.
+
+pandas keeps columns of mixed values as Python objects. Each object becomes text by itself; what is no text, number,
+date or the like is missing. A question then reads the column as text, or as the numbers or dates it asks for.
+"""
+
+import datetime
+from collections.abc import Collection, Iterable
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+__all__ = ["arrow_frame"]
+
+WIDEST = 1024
+"""Bits of a whole number that has a double near it."""
+
+
+def arrow_frame(source: Any, declared: Collection[str]) -> tuple[Any, frozenset[str]]:
+    """The frame as Arrow has it, and its columns of text that may be read as other types.
+
+    Args:
+        source: a frame of pandas or Polars, or whatever DuckDB reads where it lies.
+        declared: columns of a pandas frame whose types are declared, and which are made text first.
+    """
+    if hasattr(source, "iloc") and hasattr(source, "dtypes"):
+        return _from_pandas(source, declared)
+    if hasattr(source, "to_arrow"):
+        return _from_polars(source)
+    if not hasattr(source, "collect") and hasattr(source, "schema"):
+        return source, frozenset()
+    advice = " Call its collect() first." if hasattr(source, "collect") else ""
+    raise TypeError(
+        "the table must be an Ibis table, a pandas, Polars or Arrow frame, or a path, got "
+        f"{type(source).__name__}.{advice}"
+    )
+
+
+def text_of(value: Any) -> str | None:
+    """A Python object as text that depends on nothing else; None where it is missing or says nothing."""
+    try:
+        return _text(value, type(value))
+    except Exception:  # an object may do anything when asked for its text
+        return None
+
+
+def _text(value: Any, kind: type) -> str | None:
+    if issubclass(kind, str):
+        return str.encode(value, "utf-8", "backslashreplace").decode()
+    if value is None or kind.__name__ in ("NAType", "NaTType"):
+        return None
+    if issubclass(kind, bool | np.bool_):
+        return "true" if value else "false"
+    if issubclass(kind, int):
+        return int.__repr__(value) if int.bit_length(value) <= WIDEST else None
+    if issubclass(kind, float):
+        return float.__repr__(value) if value == value else None
+    if issubclass(kind, bytes):
+        return bytes.decode(value, "utf-8", "backslashreplace")
+    if issubclass(kind, datetime.datetime):
+        return datetime.datetime.isoformat(value, " ")
+    if issubclass(kind, datetime.date):
+        return datetime.date.isoformat(value)
+    if issubclass(kind, Decimal):
+        return Decimal.__str__(value) if not Decimal.is_nan(value) else None
+    if issubclass(kind, UUID):
+        return UUID.__str__(value)
+    if issubclass(kind, np.integer | np.floating):
+        return _text(value.item(), float if issubclass(kind, np.floating) else int)
+    return str(value) if kind.__module__.split(".")[0] == "pandas" and not hasattr(value, "iloc") else None
+
+
+def _from_pandas(source: Any, declared: Collection[str]) -> tuple[Any, frozenset[str]]:
+    """Every column by its dtype; the index is no column."""
+    import pyarrow as pa
+
+    names = [str(name) for name in source.columns]
+    columns = [_column(source.iloc[:, i], name in declared) for i, name in enumerate(names)]
+    untyped = {name for name, column in zip(names, columns, strict=True) if _is_text(column)}
+    return pa.Table.from_arrays(columns, names), frozenset(untyped)
+
+
+def _column(series: Any, as_text: bool) -> Any:
+    """A column in the type that its dtype has in Arrow; text where it has none."""
+    import pyarrow as pa
+
+    plain = series.dtype != object and str(series.dtype) != "category" and not as_text
+    try:
+        kind = pa.Array.from_pandas(series.iloc[:0]).type if plain else None
+        if kind is not None and not pa.types.is_float16(kind) and not isinstance(kind, pa.BaseExtensionType):
+            return pa.Array.from_pandas(series)
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
+        pass
+    return _texts(series)
+
+
+def _texts(values: Iterable[Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.array([text_of(value) for value in values], pa.string())
+
+
+def _is_text(column: Any) -> bool:
+    import pyarrow as pa
+
+    kind = column.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _from_polars(source: Any) -> tuple[Any, frozenset[str]]:
+    """Arrow's columns, and text for Python objects, which Arrow does not hold."""
+    objects = [name for name, kind in source.schema.items() if str(kind) == "Object"]
+    arrow = source.drop(objects).to_arrow()
+    for name in objects:
+        arrow = arrow.append_column(name, _texts(source[name].to_list()))
+    return arrow.select(source.columns), frozenset(objects)

@@ -1,0 +1,214 @@
+"""Source: where a table comes from. Opens files, frames and databases as Ibis tables, by names and types alone."""
+
+import json
+import re
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from psidp.errors import EngineError, MissingExtraError
+from psidp.release.cell import ibis_library
+from psidp.release.csv_file import CsvFile
+from psidp.release.frame import arrow_frame
+from psidp.release.pattern import pattern_of
+from psidp.release.untyped import TYPES, with_types
+
+__all__ = ["Source", "close", "open_source", "open_table", "silenced"]
+
+READ, DATABASES = (".parquet", ".csv"), (".duckdb", ".db")
+GUESSING = ("READ_CSV", "READ_JSON", "READ_NDJSON", "PANDAS_SCAN", "SNIFF")
+Answered = TypeVar("Answered")
+
+NOTHING: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An Ibis table, and those of its columns of text that are read as what a question takes them for."""
+
+    table: Any
+    untyped: frozenset[str] = NOTHING
+
+    def declared(self, types: Mapping[str, str] | None) -> "Source":
+        """The same with types of untyped columns declared."""
+        types = types or {}
+        strange = [name for name in types if name not in self.untyped]
+        if strange:
+            known = ", ".join(sorted(self.untyped)[:20]) or "none here"
+            raise ValueError(
+                f"types must name columns that have none of their own, of a .csv file or a pandas frame ({known}), "
+                f"got {strange[0]!r}."
+            )
+        for name, kind in types.items():
+            if kind not in TYPES:
+                raise ValueError(f"the type of column {name!r} must be one of {', '.join(TYPES)}, got {kind!r}.")
+        return Source(with_types(self.table, types), self.untyped - set(types))
+
+
+def open_source(
+    source: Any, *, name: str | None = None, engine: str | None = None, types: Mapping[str, str] | None = None
+) -> Source:
+    """The Ibis table behind a file, a frame or a database.
+
+    Args:
+        source: an Ibis table; a .parquet, .csv or .duckdb file; a pandas, Polars or Arrow frame; or, with `engine`, the
+            name of a table in it, table or schema.table.
+        name: which table of a .duckdb file.
+        engine: postgresql://user@host/database, or spark://host:port, spark://local for a session in this process.
+        types: what columns of a .csv file or a pandas frame hold, such as {"age": "int64"}.
+    """
+    ibis = ibis_library()
+    if isinstance(source, ibis.Table):
+        return Source(_without_guesses(source)).declared(types)
+    if engine is not None:
+        return Source(_in_database(ibis, engine, str(source))).declared(types)
+    if isinstance(source, str | Path):
+        return _in_file(ibis, Path(source), name).declared(types)
+    frame, untyped = arrow_frame(source, types or {})
+    connection = connect(ibis)
+    connection.con.register("frame", frame)
+    return Source(connection.table("frame"), untyped).declared(types)
+
+
+def open_table(source: Any, *, name: str | None = None, engine: str | None = None) -> Any:
+    """The Ibis table behind a file, a frame or a database."""
+    return open_source(source, name=name, engine=engine).table
+
+
+def connect(ibis: Any, database: str = ":memory:", **terms: Any) -> Any:
+    """A DuckDB of ours. What memory cannot hold goes to a folder that nobody else may enter, and that ends with it."""
+    folder = tempfile.mkdtemp(prefix="psidp-")
+    connection = ibis.duckdb.connect(database, temp_directory=folder, **terms)
+    connection.spilled = weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
+    return connection
+
+
+def close(connection: Any) -> None:
+    """End a connection of ours; a Spark session may be somebody else's and goes on."""
+    if connection.name != "pyspark":
+        with suppress(Exception):
+            connection.disconnect()
+    getattr(connection, "spilled", bool)()
+
+
+def _in_file(ibis: Any, path: Path, name: str | None) -> Source:
+    """A table that DuckDB reads from a file."""
+    kind = path.suffix.lower()
+    if kind not in READ and kind not in DATABASES:
+        raise ValueError(f"the table must be a .parquet, .csv or .duckdb file, got {str(path)!r}.")
+    if kind in DATABASES and name is None:
+        raise ValueError(f"name (which table of the file) must be given for {str(path)!r}.")
+    several = kind == ".parquet" and "*" in path.name and not path.is_file()
+    if not (path.is_file() or several):
+        raise ValueError(f"the table must be a file that exists, got {str(path)!r}.")
+    if kind in DATABASES:
+        return Source(_without_guesses(_named(connect(ibis, str(path.resolve()), read_only=True), str(name))))
+    if kind == ".csv":
+        return _csv(ibis, path.resolve())
+    name = f"{pattern_of(path.parent.resolve())}/{path.name}" if several else pattern_of(path.resolve())
+    return Source(_parquet(connect(ibis), path.resolve(), name))
+
+
+def _csv(ibis: Any, path: Path) -> Source:
+    """A CSV file as a view that bears its name, the same whenever and from wherever it is opened; all of it text."""
+    file, connection = CsvFile(path), connect(ibis)
+    connection.con.register(str(path), file)
+    return Source(connection.table(str(path)), frozenset(file.names))
+
+
+def _parquet(connection: Any, path: Path, pattern: str) -> Any:
+    """The Parquet files of a pattern as a view that bears their path."""
+    view, files = '"' + str(path).replace('"', '""') + '"', "'" + pattern.replace("'", "''") + "'"
+    with suppress(Exception):
+        connection.con.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({files})")
+        return connection.table(str(path))
+    close(connection)
+    raise ValueError(f"the table must be a .parquet file that the engine can read, got {str(path)!r}.")
+
+
+def _without_guesses(table: Any) -> Any:
+    """The table, unless DuckDB would guess its types from rows; asked of the query's plan, also through views."""
+    backend, plan = table.get_backend(), "[]"
+    if backend.name == "duckdb":
+        with suppress(Exception):  # what cannot be planned fails when it is asked
+            ((_, plan),) = backend.con.execute(f"EXPLAIN (FORMAT json) {backend.compile(table)}").fetchall()
+    nodes = list(json.loads(plan))
+    for node in nodes:
+        if str(node["name"]).upper().startswith(GUESSING):
+            raise ValueError(
+                f"the table must not be read by DuckDB's {node['name']}, which guesses types from some rows: one row "
+                "could change how all are read. Give the path of the .csv file, or the pandas frame, itself."
+            )
+        nodes += node["children"]
+    return table
+
+
+def _in_database(ibis: Any, engine: str, name: str) -> Any:
+    """A table of a server."""
+    kind = engine.split("://", 1)[0]
+    if kind in ("postgresql", "postgres"):
+        _need("psycopg", "psycopg", "postgres")
+        return _named(silenced(kind, lambda: ibis.connect(engine)), name)
+    if kind == "spark":
+        _need("pyspark", "PySpark", "spark")
+        return _named(silenced(kind, lambda: _spark(ibis, engine)), name)
+    raise ValueError(f"engine must be postgresql://... or spark://..., got {kind!r}.")
+
+
+def _spark(ibis: Any, engine: str) -> Any:
+    """A Spark connection; spark://local runs in this process."""
+    from pyspark.sql import SparkSession  # type: ignore[import-not-found,unused-ignore]
+
+    local = engine.removeprefix("spark://").strip("/") in ("local", "")
+    builder = SparkSession.builder.master("local[*]" if local else engine)
+    return ibis.pyspark.connect(builder.appName("psidp").getOrCreate())
+
+
+def silenced(engine: str, work: Callable[[], Answered]) -> Answered:
+    """What the engine gives; or an error that has none of its words, which may quote a row or a password, nor the error
+    it came from."""
+    try:
+        return work()
+    except Exception as error:
+        kind = type(error).__name__
+    raise EngineError(engine, kind)
+
+
+def _named(connection: Any, name: str) -> Any:
+    """A table of a connection, as table or schema.table; Parquet files may be given to Spark by path."""
+    kind = Path(name).suffix.lower()
+    if connection.name == "pyspark" and kind in READ:
+        return _on_spark(connection, name, kind)
+    schema, _, rest = name.partition(".")
+    for table, more in ((name, {}), (rest, {"database": schema})):
+        with suppress(Exception):
+            return connection.table(table, **more)
+    close(connection)
+    raise ValueError(f"the table must be one the engine has, table or schema.table, got {name!r}.")
+
+
+def _on_spark(connection: Any, name: str, kind: str) -> Any:
+    """A Parquet file as a view that bears its name."""
+    if kind == ".csv":
+        raise ValueError(
+            f"a .csv file is not read on Spark, whose rules for lines and types look beyond a line, got {name!r}. "
+            "Leave out the engine, or write the file as Parquet first."
+        )
+    path = Path(name).resolve()  # a path of this machine, or one that Spark alone knows
+    files = re.sub(r"([][*?{}\\,])", r"\\\1", str(path)) if path.exists() else name
+    with suppress(Exception):
+        return connection.read_parquet(files, table_name=f"file_{files.encode().hex()}")
+    raise ValueError(f"the table must be a .parquet file that the engine can read, got {name!r}.")
+
+
+def _need(module: str, library: str, extra: str) -> None:
+    """Refuse early what is not installed."""
+    try:
+        __import__(module)
+    except ImportError:
+        raise MissingExtraError(library, extra) from None
