@@ -77,8 +77,8 @@ def _draws_poisson(loader: Any) -> bool:
 def _warn(what: str) -> None:
     warnings.warn(
         f"{what}, and the account is for Poisson batches only: no epsilon is certified for this run, and get_epsilon "
-        "is infinite. Leave poisson_sampling=True, the default, in a new PrivacyEngine, and iterate over the loader that "
-        "make_private gives back.",
+        "is infinite. Leave poisson_sampling=True, the default, in a new PrivacyEngine, and iterate over the loader "
+        "that make_private gives back.",
         stacklevel=3,
     )
 
