@@ -167,9 +167,7 @@ def test_what_may_be_missing_is_refused_by_its_type_whether_something_is_or_not(
     for rows in hiding():
         with pytest.raises(TypeError, match=r"rows must be an array of numbers without a mask.* NaN counts as 0\."):
             clip_sum(rows, norm=1.0)
-        with pytest.raises(
-            TypeError, match=r"x \(.*\) must be a number or an array without .* Fill it first"
-        ):
+        with pytest.raises(TypeError, match=r"x \(.*\) must be a number or an array without .* Fill it first"):
             psidp.GaussianMechanism(1.0, 1.0).release(rows)
 
 
