@@ -7,7 +7,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from psidp.symbols import SYMBOLS, finite, symbol, whole
+from psidp.symbols import SYMBOLS, finite, masked, nullable, symbol, whole
 
 ALL = list(SYMBOLS.values())
 NAMES = [s.name for s in ALL]
@@ -117,3 +117,34 @@ def test_each_quantity_is_declared_once_and_whole():
         assert s.letter
         assert s.typical
         assert s.lower < s.upper
+
+
+HIDING = np.ma.array([0.5, 7.0], mask=[False, True])
+
+
+@pytest.mark.parametrize("value", [HIDING, [HIDING], ([1.0], [[HIDING]]), np.ma.masked, [1.0, np.ma.masked]])
+def test_masks_are_found_wherever_they_are(value):
+    assert masked(value)
+    assert nullable(value)
+
+
+def test_types_with_places_for_what_is_missing_are_told_by_their_type_alone():
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    for entries in ([1, 2], [1, None]):
+        some = [
+            pd.array(entries, dtype="Int64"),
+            pd.Series(entries, dtype="Float64"),
+            pd.Series(entries, dtype="int64[pyarrow]"),
+        ]
+        some += [
+            pd.DataFrame({"a": some[0], "b": [0.0, 1.0]}),
+            pa.array(entries),
+            pl.Series(entries),
+            [some[0], [1, 2]],
+        ]
+        assert all(map(nullable, some))
+    plain = [1, 1.0, [1.0, 2], [[1.0], (2.0,)], np.ones(3), pd.Series([1.0, float("nan")]), pd.DataFrame({"a": [1, 2]})]
+    assert not any(map(nullable, [*plain, pd.Index([1, 2]), np.float32(1.0), "text", None]))

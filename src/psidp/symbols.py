@@ -4,7 +4,7 @@ A name here is the name everywhere: Python argument, command-line flag, JSON key
 The object that holds a domain also tests it and writes the refusal, so that the two cannot drift apart.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SYMBOLS", "Symbol", "finite", "symbol", "whole"]
+__all__ = ["SYMBOLS", "Symbol", "finite", "masked", "nullable", "symbol", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,44 @@ class Symbol:
             f"{self.name} ({self.meaning}) must be a real number or an array of them, got {shown} "
             f"of type {type(value).__name__}."
         )
+
+
+def masked(value: Any) -> bool:
+    """Whether a value is a masked array, or a list with one in it: NumPy would read what lies under the mask.
+
+    Examples:
+        >>> masked([np.ma.array([1.0], mask=[True]), [2.0]]), masked([[1.0], [2.0]])
+        (True, False)
+    """
+    return _holds(value, lambda entry: isinstance(entry, np.ma.MaskedArray))
+
+
+def nullable(value: Any) -> bool:
+    """Whether a value's type has places for what is missing, other than NaN, or a list holds one that has.
+
+    NumPy ignores a mask, and reads arrays of pandas' nullable types, of Arrow and of Polars as integers, floats or
+    objects by whether something is missing. So it is asked of the type, and the answer depends on no entry.
+    """
+    return _holds(value, _nullable)
+
+
+def _holds(value: Any, kind: Callable[[Any], bool]) -> bool:
+    """Whether a value, or an entry of a list at any depth, is of this kind; plain numbers are passed over quickly."""
+    if not isinstance(value, list | tuple):
+        return kind(value)
+    return not set(map(type, value)) <= PLAIN and any(_holds(entry, kind) for entry in value)
+
+
+def _nullable(value: Any) -> bool:
+    home = type(value).__module__.partition(".")[0]
+    if home == "pandas":
+        dtypes = getattr(value, "dtypes", None) if getattr(value, "ndim", 0) == 2 else [getattr(value, "dtype", None)]
+        return not all(isinstance(dtype, np.dtype) for dtype in (() if dtypes is None else dtypes))
+    return isinstance(value, np.ma.MaskedArray) or home in ("pyarrow", "polars")
+
+
+PLAIN = {int, float, np.float64, np.float32, np.int64, np.int32}
+"""Types of numbers that hide nothing."""
 
 
 def _hides_no_number(value: Any) -> bool:

@@ -27,7 +27,9 @@ def test_scores_that_cannot_be_ranked_are_refused_by_name(ins, sentence):
         audit(ins, OUTS)
 
 
-@pytest.mark.parametrize("ins", [["a"], [[1.0], [1.0, 2.0]], [1j], np.ma.masked_array([1.0], [True]), [None]])
+@pytest.mark.parametrize(
+    "ins", [["a"], [[1.0], [1.0, 2.0]], [1j], np.ma.masked_array([1.0], [True]), [None], [np.ma.masked, 1.0]]
+)
 def test_what_is_no_number_is_refused_by_type(ins):
     with pytest.raises(TypeError, match="in_scores"):
         audit(ins, OUTS)

@@ -3,7 +3,7 @@
 import copy
 import json
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from io import StringIO
 
 import numpy as np
@@ -377,17 +377,29 @@ def test_progress_tells_certified_numbers_and_nothing_of_the_data():
     assert [p.ended for p in seen] == [p.started in (5, 10, 12) for p in seen]
     curve = psidp.account([psidp.DPSGD(1.0, 0.2, 10), psidp.Guarantee(0.0, clean[3].failure)])
     assert (seen[9].epsilon, seen[9].psi) == (curve.epsilon(1e-5).upper, curve.guarantee(1e-10).psi)
-    assert seen[10].epsilon == seen[9].epsilon < seen[11].epsilon == clean[3].training.epsilon
+    assert seen[9].epsilon < seen[10].epsilon < seen[11].epsilon == clean[3].training.epsilon
     assert {f.name for f in fields(Progress)} == {
-        "started", "steps", "epoch", "epochs", "ended", "epsilon", "delta", "psi", "kappa", "score",
+        "run", "started", "epoch", "epochs", "ended", "delta", "kappa", "failure", "score",
     }  # fmt: skip
+
+
+def test_progress_tells_the_certified_cost_of_the_steps_so_far_at_every_step():
+    seen, trainer = [], made(steps=12)
+    trainer.fit(watch=seen.append)
+    failed = psidp.Guarantee(0.0, trainer.failure)
+    for progress in seen[3:]:
+        curve = psidp.account([psidp.DPSGD(1.0, 0.2, progress.started), failed])
+        assert (progress.epsilon, progress.psi) == (curve.epsilon(1e-5).upper, curve.guarantee(1e-10).psi)
+    assert [p.steps for p in seen] == [12] * 12
+    before = replace(seen[0], started=0)
+    assert (before.epsilon, before.psi) == (0.0, 0.0)
 
 
 def test_what_is_told_after_very_few_steps_is_told_as_of_four():
     seen = []
     made(steps=6, sampling_rate=0.5, noise_multiplier=4.0).fit(watch=seen.append)
-    assert [p.epsilon for p in seen[1:5]] == [seen[1].epsilon] * 4
-    assert 0.0 == seen[0].epsilon < seen[1].epsilon < seen[5].epsilon
+    assert [p.epsilon for p in seen[:4]] == [seen[3].epsilon] * 4
+    assert 0.0 < seen[0].epsilon < seen[4].epsilon < seen[5].epsilon
 
 
 def test_a_public_score_is_computed_after_each_epoch_in_eval_mode():

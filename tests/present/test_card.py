@@ -15,6 +15,7 @@ import psidp
 from psidp.present.card import card, to_html, to_markdown, validate
 from psidp.present.card.record import Audited, Card, Mechanism, Scope
 from psidp.present.card.schema import schema
+from psidp.present.digits import up
 
 EVIL = "</title><script>alert(1)</script><img src=x onerror=alert(1)> & \"q\" 'a' `b` | [x](javascript:alert(1))"
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
@@ -114,7 +115,90 @@ def test_a_run_becomes_a_card_with_its_regret(run):
     told = Card.from_json(out)
     assert (told.guarantee, told.regret) == (made.guarantee, made.regret)
     assert (told.mechanism.name, told.mechanism.sampling, told.mechanism.steps) == ("DP-SGD", "Poisson", 1000)
-    assert "regret of psi | at most" in to_markdown(told)
+    assert "regret of that psi | at most" in to_markdown(told)
+
+
+RUNS = [(1.0, 0.01, 1000), (0.55, 0.02, 500), (2.0, 0.2, 100), (4.0, 1.0, 10)]
+
+
+@pytest.mark.parametrize("numbers", RUNS)
+def test_the_card_of_a_run_tells_its_certified_numbers_to_the_printed_digits(numbers, run):
+    event = psidp.DPSGD(*numbers)
+    curve, made = psidp.account(event), card(event, delta=1e-6)
+    derived = made.derived
+    told = {row["delta"]: row["epsilon"] for row in derived["epsilon_at_delta"]}
+    assert told == {d: curve.epsilon(d).upper for d in (1e-3, 1e-5, 1e-6, 1e-8)}
+    assert [row["delta"] for row in derived["delta_at_epsilon"]] == [curve.delta(e).upper for e in (0.0, 1.0, 3.0)]
+    assert (derived["advantage"], derived["auc"]) == (curve.advantage.upper, curve.auc.upper)
+    exact = [curve.roc(x).upper for x in (0.01, 0.001, 0.1)]
+    tpr = [row["tpr"] for row in derived["tpr_at_fpr"]] + [derived["reconstruction"]["bound"]]
+    assert all(a * (1.0 - 1e-9) <= b <= a * (1.0 + 1e-5) for a, b in zip(exact, tpr, strict=True))
+    printed = f"epsilon at delta = 1e-6, certified | {up(curve.epsilon(1e-6).upper)} |"
+    assert printed in to_markdown(made)
+    flags = [f"--{n}={v}" for n, v in zip(("noise-multiplier", "sampling-rate", "steps"), numbers, strict=True)]
+    code, out, _ = run("card", *flags, "--delta", "1e-6")
+    assert (code, printed in out) == (0, True)
+    assert f"epsilon = {up(curve.epsilon(1e-6).upper)}" in to_html(made)
+
+
+def test_a_run_calibrated_to_epsilon_8_reads_8_and_its_covering_psi_is_named_as_such(run):
+    noise = psidp.calibrate(epsilon=8.0, delta=1e-5, sampling_rate=0.02, steps=500)
+    made = card(psidp.DPSGD(noise, 0.02, 500), date="2026-01-31")
+    assert made.epsilon <= 8.0 < made.guarantee.epsilon(1e-5)
+    text = to_markdown(made)
+    assert "| epsilon at delta = 1e-5, certified | 8 |" in text
+    assert f"| psi that covers all of it | {up(made.guarantee.psi, 6)} |" in text
+    assert "<b>epsilon = 8</b> at delta = 1e-5 per record" in to_html(made)
+    assert up(made.guarantee.epsilon(1e-5)) not in text
+
+
+SERIES = psidp.account([psidp.DPSGD(1.0, 0.01, 500, unit="patient"), psidp.Guarantee(0.2, 1e-12, unit="patient")])
+FAILING = psidp.account([psidp.DPSGD(1.0, 0.01, 1000), psidp.Guarantee(0.0, 1e-16)])
+FIXED = psidp.DPSGD(2.0, 0.05, 100, sampling="without-replacement")
+
+
+@pytest.mark.parametrize("promise", [SERIES, FAILING, FIXED], ids=["series", "with failure", "fixed batches"])
+def test_cards_of_accounts_are_valid_round_trip_and_are_made_again_by_their_command(run, promise):
+    made = card(promise, title="A run", delta=1e-7, date="2026-01-31")
+    values = json.loads(made.to_json())
+    jsonschema.Draft202012Validator(schema()).validate(values)
+    assert Card.from_json(made.to_json()) == made
+    code, out, err = run(*shlex.split(values["made"]["command"])[1:], "--format", "json")
+    assert (code, err) == (0, "")
+    assert Card.from_json(out) == made
+    curve = promise if isinstance(promise, psidp.PrivacyCurve) else psidp.account(promise)
+    assert made.epsilon == curve.epsilon(1e-7).upper
+
+
+def test_an_account_on_a_card_cannot_be_changed_and_cards_without_one_are_read_as_before():
+    values = json.loads(card(psidp.DPSGD(1.0, 0.01, 1000)).to_json())
+    for name, other in (("steps", 2000), ("noise_multiplier", 1.1)):
+        changed = json.loads(json.dumps(values))
+        changed["events"][0][name] = other
+        with pytest.raises(ValueError, match=r"the card contradicts itself: its (events need|derived do not)"):
+            Card.from_json(json.dumps(changed))
+    old = json.loads(card(psidp.Guarantee(0.5, 1e-10)).to_json())
+    del old["events"], old["delta"]
+    assert Card.from_json(json.dumps(old)).guarantee == psidp.Guarantee(0.5, 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--epsilon", "8", "--delta", "1e-5"], "a run's numbers come from its account, got --epsilon. Leave it out."),
+        (["--delta", "1"], "delta (probability slack of (epsilon, delta)-DP) must be in (0, 1), got delta=1.0."),
+        (["--events", "{}"], "--events must be a JSON list of runs and guarantees, got '{}'."),
+        (["--events", '[{"psi": -1}]'], "psi (sensitivity index Delta/sigma) must be in [0, inf)"),
+    ],
+)
+def test_a_run_with_numbers_of_somebody_elses_is_refused(run, words, sentence):
+    code, _, err = run("card", "--noise-multiplier=1", "--sampling-rate=0.01", "--steps=1000", *words)
+    assert (code, sentence in err) == (2, True)
+
+
+def test_a_chance_to_fail_goes_with_a_run(run):
+    code, _, err = run("card", "--psi", "1", "--failure", "1e-9")
+    assert (code, "--failure goes with --noise-multiplier" in err) == (2, True)
 
 
 class Strict(HTMLParser):
@@ -168,10 +252,17 @@ def test_it_prints_on_one_page_of_a4_and_loads_nothing(chromium, tmp_path, artef
     page.screenshot(path=artefacts / "card.png", full_page=True)
     plain.write_text(to_html(card(psidp.Guarantee(1.0), title="Mean age")), encoding="utf-8")
     page.goto(plain.as_uri())
-    pdf = page.pdf(prefer_css_page_size=True)
+    pdfs = [page.pdf(prefer_css_page_size=True)]
+    run = card(
+        FAILING, title="A classifier", delta=1e-6, ledger_head="5f" * 32, audit=Audited(0.1, None, 0.95, "ranks")
+    )
+    plain.write_text(to_html(run), encoding="utf-8")
+    page.goto(plain.as_uri())
+    page.screenshot(path=artefacts / "card_of_a_run.png", full_page=True)
+    pdfs.append(page.pdf(prefer_css_page_size=True))
     context.close()
     assert troubles == []
-    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
+    assert [len(re.findall(rb"/Type\s*/Page\b", pdf)) for pdf in pdfs] == [1, 1]
 
 
 @pytest.mark.parametrize("suffix", ["html", "md", "json"])

@@ -265,7 +265,9 @@ def test_a_training_run_is_accounted_by_the_library(tab, served):
     page.click("#account")
     expect(page.locator("#training-note")).to_contain_text("both proved")
     curve = psidp.account(psidp.DPSGD(1.0, 0.01, 500))
-    assert up(curve.epsilon(1e-5).upper) in page.inner_text("#training-note")
+    told = page.inner_text("#training-note")
+    assert up(curve.epsilon(1e-5).upper) in told
+    assert f"AUC of at most {up(curve.auc.upper)} and an advantage of at most {up(curve.advantage.upper)}" in told
     page.click("#training-use")
     settle(page)
     assert number(page, "psi") == pytest.approx(curve.guarantee(1e-10).psi, rel=1e-5)

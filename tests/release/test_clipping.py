@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import psidp
 from psidp.release import clipping
 from psidp.release.clipping import clip_sum
 
@@ -147,3 +148,29 @@ def test_sums_are_compared_by_what_they_are_and_never_by_half():
     made = clip_sum([[3.0, 4.0]], norm=1.0)
     assert made == made
     assert made != clip_sum([[3.0, 4.0]], norm=1.0)
+
+
+def hiding():
+    """The same two rows as arrays that have a place for what is missing, with and without something missing."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    for entries in ([1, 2], [1, None]):
+        yield from (pd.array(entries, dtype="Int64"), pd.Series(entries, dtype="Float64"), pa.array(entries))
+        yield from (pl.Series(entries), pd.DataFrame({"a": pd.array(entries, dtype="Int64")}))
+    for mask in ([False, False], [False, True]):
+        yield from (np.ma.array([1.0, 2.0], mask=mask), [np.ma.array([1.0, 2.0], mask=mask)])
+
+
+def test_what_may_be_missing_is_refused_by_its_type_whether_something_is_or_not():
+    for rows in hiding():
+        with pytest.raises(TypeError, match=r"rows must be an array of numbers without a mask.* NaN counts as 0\."):
+            clip_sum(rows, norm=1.0)
+        with pytest.raises(TypeError, match=r"x \(.*\) must be a number or an array without .* Fill it first"):
+            psidp.GaussianMechanism(1.0, 1.0).release(rows)
+
+
+def test_a_filled_mask_counts_as_nothing():
+    rows = np.ma.array([[3.0, 0.0], [0.5, 0.25]], mask=[[True, False], [False, False]])
+    assert clip_sum(rows.filled(np.nan), norm=1.0).totals.tolist() == clip_sum([[0.5, 0.25]], norm=1.0).totals.tolist()

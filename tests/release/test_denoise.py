@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import psidp
 from psidp import GaussianMechanism, denoise
 
 
@@ -96,3 +97,57 @@ def test_nonsense_is_refused(mechanism):
         denoise.to_simplex(release, -1.0)
     origin = release.after("test", np.zeros(5))
     assert not denoise.james_stein(origin).value.any()
+
+
+def answered(*asks, **question):
+    """One full group and nine empty ones, asked with much noise: that no count is below 0 has a chance of 2^-36."""
+    import pandas as pd
+
+    rows = pd.DataFrame({"person": range(40), "ward": ["a"] * 40, "cost": np.linspace(-5.0, 5.0, 40)})
+    curator = psidp.Curator(rows, unit="person")
+    return curator.release(*asks, by="ward", keys=list("abcdefghij"), psi=0.05, **question)
+
+
+def test_no_count_of_an_answer_is_below_zero_and_its_intervals_still_cover():
+    from psidp import ask
+
+    answer = answered(
+        ask.count(), ask.units(), ask.histogram("cost", [-5, 0, 5]), ask.sum("cost", -5, 5), contribution=1
+    )
+    after = denoise.non_negative(answer)
+    assert min(row["value"] for row in answer) < 0.0
+    for before, row in zip(answer, after, strict=True):
+        if row["statistic"].startswith("sum"):
+            assert row == before
+        else:
+            assert [row[name] for name in ("value", "lower", "upper")] == [
+                max(before[name], 0.0) for name in ("value", "lower", "upper")
+            ]
+            assert row["lower"] <= row["value"] <= row["upper"]
+        if not before["lower"] <= 0.0 <= before["upper"] or row["statistic"].startswith("sum"):
+            continue
+        assert row["lower"] == 0.0  # a truth of 0, covered before, is covered now
+    assert (after.guarantee, after.level, after.by) == (answer.guarantee, answer.level, answer.by)
+    assert after.notes[:-1] == answer.notes
+    assert after.notes[-1].startswith("non_negative: counts below 0 were set to 0")
+    assert type(after).from_dict(after.to_dict()).rows == after.rows
+
+
+def test_an_answer_without_counts_and_other_steps_on_an_answer_are_refused_by_name():
+    from psidp import ask
+
+    answer = answered(ask.mean("cost", -5, 5), contribution=1)
+    with pytest.raises(ValueError, match=r"answer must hold counts, units or histograms .* got mean of cost\."):
+        denoise.non_negative(answer)
+    steps = [denoise.james_stein, denoise.soft_threshold]
+    steps += [lambda a: denoise.to_sum(a, 1.0), lambda a: denoise.to_simplex(a, 1.0)]
+    for step in steps:
+        with pytest.raises(
+            TypeError, match=r"must be a Release, .* got Answer\. Of a curator's answer, denoise\.non_neg"
+        ):
+            step(answer)
+    for step in (denoise.non_negative, *steps):
+        with pytest.raises(
+            TypeError, match=r"must be a Release, what GaussianMechanism\.release gave back, got ndarray"
+        ):
+            step(np.ones(5))

@@ -35,6 +35,8 @@ class PrivacyCurve:
     kappa: float = 0.0
     adjacency: Adjacency = "add-remove"
     unit: str = "record"
+    events: tuple[Event, ...] = ()
+    """What the curve is the account of."""
 
     def delta(self, epsilon: Any) -> Interval:
         """Smallest delta such that (epsilon, delta)-DP holds, for each epsilon in [0, inf].
@@ -225,7 +227,8 @@ def account(events: Event | Iterable[Event]) -> PrivacyCurve:
     above = below if whole else _both_ways([(r, 1 if r.sampling == "poisson" else 2) for r in runs], gauss)
     first = series[0]
     assert first.adjacency is not None
-    return PrivacyCurve(below, above, float(-np.expm1(kept)) * (1.0 + 4.0 * ROUNDING), first.adjacency, first.unit)
+    kappa = float(-np.expm1(kept)) * (1.0 + 4.0 * ROUNDING)
+    return PrivacyCurve(below, above, kappa, first.adjacency, first.unit, tuple(series))
 
 
 def _both_ways(runs: Sequence[tuple[DPSGD, int]], gauss: float) -> tuple[Composition, ...]:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psidp.symbols import masked
+
 __all__ = ["Mechanism", "Progress", "outputs"]
 
 Mechanism = Callable[[Any], Any]
@@ -101,7 +103,7 @@ def _picklable(mechanism: Mechanism, datasets: list[Any]) -> bool:
 def _row(output: Any) -> Array:
     """One output as a row of numbers."""
     row = np.asarray(output)
-    if row.dtype.kind not in "iufb":
+    if row.dtype.kind not in "iufb" or masked(output):
         raise TypeError(f"mechanism must return numbers or arrays of them, got {type(output).__name__}.")
     row = row.astype(np.float64).reshape(-1)
     if np.isnan(row).any():

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psidp.symbols import Symbol
+from psidp.symbols import Symbol, masked
 
 __all__ = ["CONFIDENCE", "Scores", "checked", "checked_seed"]
 
@@ -93,8 +93,10 @@ class Scores:
 
 def checked(name: str, values: Any) -> Array:
     """One row of scores as float64; infinite ones are fine, they rank."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(f"{name} (scores of the attack) must be plain numbers, got a masked array.")
+    if masked(values):
+        raise TypeError(
+            f"{name} (scores of the attack) must be plain numbers, got a masked array. Drop what is masked."
+        )
     try:
         raw = np.asarray(values)
     except ValueError:

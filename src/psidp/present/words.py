@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from psidp.accounting.upper import UpperEnds
 from psidp.guarantee import Guarantee
 from psidp.maths.bayes import bayes_error, odds_multiplier
 from psidp.maths.renyi import rho_from_psi
@@ -53,12 +54,17 @@ def _down(theory: str, quantity: str, value: float) -> Statement:
     return Statement(theory, quantity, value, down(value))
 
 
-def sentences(guarantee: Guarantee, gaussian: bool = True) -> list[str]:
-    """Three sentences with natural frequencies, a fourth where outright failure is possible; `gaussian`: it is one."""
+def sentences(guarantee: Guarantee | UpperEnds, gaussian: bool = True) -> list[str]:
+    """Three sentences with natural frequencies, a fourth where outright failure is possible; `gaussian`: it is one.
+
+    Of a guarantee, or of the upper ends of a run's curve.
+    """
     g = guarantee
     right = (1.0 + g.advantage) / 2.0
     caught = float(g.roc(0.01))
-    factor = float(odds_multiplier(g.psi, 0.01)) if gaussian and not g.kappa else g.odds_multiplier(0.01)
+    factor = g.odds_multiplier(0.01)
+    if isinstance(g, Guarantee) and gaussian and not g.kappa:
+        factor = float(odds_multiplier(g.psi, 0.01))
     said = [
         f"Someone who must tell from the release whether one {g.unit} was in the data, and would be right 500 times "
         f"in 1,000 by tossing a coin, is right at most {per_thousand(right)} times in 1,000, however clever.",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.maths.sensitivity import Adjacency, clipped_vector
+from psidp.symbols import nullable
 
 __all__ = ["ClippedSum", "clip_sum"]
 
@@ -55,7 +56,8 @@ def clip_sum(rows: Any, norm: float) -> ClippedSum:
 
     Args:
         rows: n numbers or an n by d matrix, n up to 2^30, one row for each unit of privacy: what a person has in
-            several rows must be added up first, or the guarantee is per row.
+            several rows must be added up first, or the guarantee is per row. Masked arrays, and arrays of pandas'
+            nullable types, Arrow and Polars, are refused by their type.
         norm: the bound, in [2^-900, 2^901).
 
     Examples:
@@ -78,6 +80,11 @@ def clip_sum(rows: Any, norm: float) -> ClippedSum:
 
 def _matrix(rows: Any) -> tuple[NDArray[Any], bool]:
     """The rows as a matrix, and whether they were plain numbers; or a refusal that saw no entry."""
+    if nullable(rows):
+        raise TypeError(
+            f"rows must be an array of numbers without a mask or missing values, got {type(rows).__name__}. Fill it "
+            "first: rows.filled(numpy.nan) of a masked array, rows.to_numpy(...) of a frame. NaN counts as 0."
+        )
     try:
         matrix = np.asarray(rows)
     except ValueError:

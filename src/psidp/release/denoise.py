@@ -1,20 +1,25 @@
 """Post-processing of a release: fewer errors at no cost in privacy, by name and never by default.
 
 Each function takes a Release and gives back a Release with the same guarantee, whose `steps` name what was
-done. They look at what was released and at public numbers only.
+done; `non_negative` also takes a curator's Answer. They look at what was released and at public numbers only.
 """
 
+from dataclasses import replace
 from math import log, sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psidp.release.answer import Answer
 from psidp.release.result import Release
 
 __all__ = ["james_stein", "non_negative", "soft_threshold", "to_simplex", "to_sum"]
 
 Floats = NDArray[np.float64]
+Released = TypeVar("Released", Release, Answer)
+COUNTED = ("count", "units", "histogram of ")
+"""How the names of statistics begin that are below 0 for no table."""
 
 
 def james_stein(release: Release) -> Release:
@@ -47,10 +52,37 @@ def soft_threshold(release: Release) -> Release:
     return release.after("soft_threshold", np.sign(y) * np.maximum(np.abs(y) - threshold, 0.0))
 
 
-def non_negative(release: Release) -> Release:
-    """Entries below 0 set to 0: the nearest vector without negative entries, never further from such a truth."""
+def non_negative(release: Released) -> Released:
+    """Entries below 0 set to 0: the nearest vector without negative entries, never further from such a truth.
+
+    Of an Answer: its counts, units and histograms, and the ends of their intervals, which still cover, since the truth
+    is not below 0; standard errors become upper bounds. Sums, means and quantiles stay as they are.
+    """
+    if isinstance(release, Answer):
+        return _non_negative_answer(release)
+    _refuse_unless_release(release)
     value = np.maximum(np.asarray(release.value), 0)
     return release.after("non_negative", value if value.ndim else value[()])
+
+
+def _non_negative_answer(answer: Answer) -> Answer:
+    """The answer with no count below 0, and a note that says so."""
+    counted = [e.statistic in COUNTED or e.statistic.startswith(COUNTED[-1]) for _, e in answer.rows]
+    if not any(counted):
+        raise ValueError(
+            "answer must hold counts, units or histograms for non_negative, got "
+            f"{', '.join(dict.fromkeys(e.statistic for _, e in answer.rows)) or 'no rows'}. Other numbers may well be "
+            "below 0."
+        )
+    rows = tuple(
+        (key, replace(e, **{name: max(getattr(e, name), 0.0) for name in ("value", "lower", "upper")}) if yes else e)
+        for (key, e), yes in zip(answer.rows, counted, strict=True)
+    )
+    note = (
+        "non_negative: counts below 0 were set to 0 and their intervals cut at 0, at no cost. Totals of many of them "
+        "are too large on average: add up before this step."
+    )
+    return replace(answer, rows=rows, notes=(*answer.notes, note))
 
 
 def to_sum(release: Release, total: float) -> Release:
@@ -76,10 +108,21 @@ def to_simplex(release: Release, total: float) -> Release:
 
 def _vector(release: Release, least: int) -> Floats:
     """The released values as doubles, if there are enough of them."""
+    _refuse_unless_release(release)
     y = np.asarray(release.value, dtype=np.float64)
     if not y.size >= least:
         raise ValueError(f"This needs a release of at least {least} entries, got {y.size}.")
     return y
+
+
+def _refuse_unless_release(release: object) -> None:
+    """Refuse what no mechanism gave back; of an Answer, say what can be done."""
+    if not isinstance(release, Release):
+        todo = " Of a curator's answer, denoise.non_negative takes the counts." if isinstance(release, Answer) else ""
+        raise TypeError(
+            "release must be a Release, what GaussianMechanism.release gave back, got "
+            f"{type(release).__name__}.{todo} Its sigma and its guarantee are needed, not its numbers alone."
+        )
 
 
 def _finite(total: Any) -> float:

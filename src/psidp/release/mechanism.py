@@ -14,7 +14,7 @@ from psidp.noise.totals import LARGEST, noisy_integer, noisy_integers, noisy_tot
 from psidp.release.clipping import ClippedSum
 from psidp.release.ledger import Ledger
 from psidp.release.result import Release
-from psidp.symbols import symbol
+from psidp.symbols import nullable, symbol
 
 __all__ = ["GaussianMechanism"]
 
@@ -131,8 +131,9 @@ class GaussianMechanism:
                 is durable before anything is drawn. Under a key that was answered, that answer comes back, whatever
                 x is now (nothing derived from x is kept, so nothing can be compared): its `stored` is True.
 
-        Refused before any noise is drawn: text, booleans, complex numbers, objects, masked arrays, an `out`
-        that does not fit, a ClippedSum that one unit can move further than the mechanism's sensitivity, and
+        Refused before any noise is drawn: text, booleans, complex numbers, objects, masked arrays and arrays of
+        pandas' nullable types, Arrow and Polars (by their type, whether something is missing or not), an `out` that
+        does not fit, a ClippedSum that one unit can move further than the mechanism's sensitivity, and
         what the budget does not cover.
         """
         draw, stored = self._prepared(x, integers, out), False
@@ -185,9 +186,14 @@ class GaussianMechanism:
 
 def _numbers(x: Any) -> NDArray[Any]:
     """x as an array of real numbers, or a refusal that looked at its type alone."""
+    if nullable(x):
+        raise TypeError(
+            "x (the value to release) must be a number or an array without a mask or missing values, got "
+            f"{type(x).__name__}. Fill it first: x.filled(0) of a masked array, x.to_numpy(...) of a series."
+        )
     array = np.asarray(x)
     plain = array.dtype.kind in "iu" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8)
-    if not plain or isinstance(x, np.ma.MaskedArray):
+    if not plain:
         raise TypeError(
             "x (the value to release) must be a number or an array of float16, float32, float64 or integers, "
             f"got {type(x).__name__} of {array.dtype}."

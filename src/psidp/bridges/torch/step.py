@@ -42,7 +42,8 @@ class PrivateStep:
 
     Args:
         model: without BatchNorm, and one that changes no buffer as it runs; its trainable parameters float32, bfloat16
-            or float64 on one device.
+            or float64 on one device. Wrappers that spread it over several are refused, and so is a process that is one
+            of several.
         loss: loss(output, target) -> one number, for a batch of one: it is called for each example alone.
         clip: largest L2 norm of one example's gradient, C, in [2^-100, 2^101).
         noise_multiplier: sigma over clip, in [2^-100, 2^100].

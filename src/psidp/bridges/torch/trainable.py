@@ -8,6 +8,7 @@ from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.parameter import is_lazy
 
 from psidp.bridges.torch.clipping import MOST
+from psidp.bridges.torch.world import refuse_world, refuse_wrapper
 
 __all__ = ["Unchanged", "bytes_of_one", "trainable"]
 
@@ -19,6 +20,8 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters that require grad, by name; a shared one once. Looks at no value."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}.")
+    refuse_world()
+    refuse_wrapper(model)
     _refuse_modules(model)
     found = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not found:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -15,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from psidp.bridges.torch.journal import Tally, Terms
 from psidp.bridges.torch.keep import Keep
 from psidp.bridges.torch.payment import Payment
-from psidp.bridges.torch.plan import cost_of, curve_of, epoch_of, planned, reserved, slots_for
+from psidp.bridges.torch.plan import epoch_of, planned, reserved, slots_for
 from psidp.bridges.torch.records import Records
 from psidp.bridges.torch.step import PrivateStep
 from psidp.bridges.torch.training import Progress, Training
@@ -26,8 +25,6 @@ from psidp.symbols import Symbol, whole
 
 __all__ = ["PrivateTrainer"]
 
-
-FEW = 4
 EXPECTED = Symbol("expected_batch", "", "a public number that sums are divided by", "(0,inf)", "any")
 
 
@@ -41,7 +38,8 @@ class PrivateTrainer:
         resumption loses one.
 
     Args:
-        model, loss: as PrivateStep takes them. The model stays in the mode, train or eval, in which it comes.
+        model, loss: as PrivateStep takes them, in one process on one device. The model stays in the mode, train or
+            eval, in which it comes.
         optimizer: any torch optimizer of the model's parameters that needs no closure.
         data: (inputs, targets) as tensors, or a map-style Dataset of such pairs; each record is read by its own number.
         sampling_rate: chance q of a record to be in a batch, (0, 1].
@@ -210,7 +208,6 @@ class PrivateTrainer:
     def _train(self, tally: Tally, last: int, watch: Any, validate: Any) -> None:
         """Steps until `last` of them were started; a checkpoint every so often and at the end."""
         self._update.clear()
-        epsilon, psi = (0.0, 0.0) if watch is None else self._cost()
         score: float | None = None
         while tally.started < last:
             tally.begin()
@@ -224,21 +221,12 @@ class PrivateTrainer:
             if ended and validate is not None:
                 score = self._validated(validate)
             if watch is not None:
-                epsilon, psi = self._cost() if ended else (epsilon, psi)
-                watch(self._progress(ended, epsilon, psi, score))
+                watch(self._progress(ended, score))
 
-    def _cost(self) -> tuple[float, float]:
-        """Certified epsilon and psi of the steps started so far; of four, where they are fewer and slow to tell."""
-        if not self._started:
-            return 0.0, 0.0
-        steps = min(self.run.steps, max(self._started, FEW))
-        return cost_of(curve_of(replace(self.run, steps=steps), self.failure), self.delta, self.kappa)
-
-    def _progress(self, ended: bool, epsilon: float, psi: float, score: float | None) -> Progress:
-        length = self._epoch
-        epoch, epochs = -(-self._started // length), -(-self.run.steps // length)
-        cost = (epsilon, self.delta, psi, self.kappa)
-        return Progress(self._started, self.run.steps, epoch, epochs, ended, *cost, score)
+    def _progress(self, ended: bool, score: float | None) -> Progress:
+        epoch, epochs = -(-self._started // self._epoch), -(-self.run.steps // self._epoch)
+        told = (self.delta, self.kappa, self.failure)
+        return Progress(self.run, self._started, epoch, epochs, ended, *told, score)
 
     def _validated(self, validate: Callable[[nn.Module], float]) -> float:
         """The caller's number, with the model in eval mode and back in the mode that each part had."""

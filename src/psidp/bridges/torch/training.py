@@ -1,33 +1,60 @@
 """What a training was: the run that was promised, how far it went, and what it costs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from psidp.accounting import DPSGD, PrivacyCurve
-from psidp.bridges.torch.plan import curve_of
+from psidp.bridges.torch.plan import cost_of, curve_of
 from psidp.guarantee import Guarantee
 
 __all__ = ["Progress", "Training"]
 
 
-@dataclass(frozen=True, slots=True)
+FEW = 4
+"""Fewer steps are slow to account for; they are told as so many."""
+
+
+@dataclass(frozen=True)
 class Progress:
     """How far a training is. Nothing in it depends on the data but `score`, which the caller's function computed.
 
-    epsilon (at delta) and psi (at kappa) are certified upper ends for the steps started when an epoch last ended.
+    epsilon (at delta) and psi (at kappa) are certified upper ends for the steps started so far: 0 before the first,
+    and after one to three those of four. They are computed when somebody asks, which takes some hundredths of a second.
     """
 
+    run: DPSGD
+    """As it was planned and paid for."""
     started: int
-    steps: int
     epoch: int
     epochs: int
     ended: bool
-    """Whether an epoch, or the training, ended with this step, so that the numbers below are new."""
-    epsilon: float
+    """Whether an epoch, or the training, ended with this step."""
     delta: float
-    psi: float
     kappa: float
+    failure: float
     score: float | None = None
+
+    @property
+    def steps(self) -> int:
+        """Planned."""
+        return self.run.steps
+
+    @property
+    def epsilon(self) -> float:
+        """Certified epsilon at delta, of the steps started so far."""
+        return self._cost[0]
+
+    @property
+    def psi(self) -> float:
+        """Certified psi at kappa, of the steps started so far."""
+        return self._cost[1]
+
+    @cached_property
+    def _cost(self) -> tuple[float, float]:
+        if not self.started:
+            return 0.0, 0.0
+        so_far = replace(self.run, steps=min(self.run.steps, max(self.started, FEW)))
+        return cost_of(curve_of(so_far, self.failure), self.delta, self.kappa)
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,18 @@ import json
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
-from psidp.accounting import DPSGD, account
+from psidp.accounting import DPSGD, PrivacyCurve, account
 from psidp.accounting.events import Sampling
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.present import notion
+from psidp.present.card.events import parsed
 from psidp.present.card.formats import written
-from psidp.present.card.record import KAPPA, Audited, Card, Mechanism, Scope
+from psidp.present.card.record import Audited, Card, Mechanism, Scope, mechanism_of
 from psidp.present.card.record import card as make
 
 __all__ = ["card"]
@@ -41,6 +42,8 @@ def card(
     noise_multiplier: Annotated[float | None, typer.Option("--noise-multiplier", help="of a DP-SGD run")] = None,
     sampling_rate: Annotated[float | None, typer.Option("--sampling-rate", help="of a DP-SGD run")] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="of a DP-SGD run")] = None,
+    failure: Annotated[float, typer.Option("--failure", help="a run's own chance to fail outright, [0, 1)")] = 0.0,
+    events: Annotated[str | None, typer.Option("--events", help="several runs and guarantees, as JSON")] = None,
     sampling: Annotated[
         str | None, typer.Option("--sampling", help="sampling assumed; of a run: poisson, without-replacement")
     ] = None,
@@ -66,31 +69,52 @@ def card(
     """
     if audit_link is not None and audit is None:
         raise ValueError("--audit-link goes with --audit, the audit's result.")
-    given = {"psi": psi, "epsilon": epsilon, "delta": delta, "auc": auc, "advantage": advantage, "zcdp": zcdp}
-    named = {name: value for name, value in given.items() if value is not None}
-    if noise_multiplier is not None and sampling_rate is not None and steps is not None and not named:
-        run = DPSGD(noise_multiplier, sampling_rate, steps, _way(sampling), _side(adjacency), unit)
-        curve, kappa = account(run), kappa or KAPPA
-        named, regret = {"psi": curve.guarantee(kappa).psi}, float(curve.regret(kappa).upper)
-        mechanism, sampling, adjacency = "DP-SGD", sampling or "Poisson", run.adjacency
-    if not named:
-        named = {name: v for name, v in (("sensitivity", sensitivity), ("sigma", sigma)) if v is not None}
-    whole = Guarantee.gaussian(adjacency=_side(adjacency) or "add-remove", unit=unit, **named)
-    guarantee = Guarantee(whole.psi, kappa, whole.adjacency, unit)
-    if sensitivity is not None and sigma is None and noise_multiplier is None and guarantee.psi > 0.0:
-        sigma = guarantee.sigma(sensitivity)
+    notions = {"psi": psi, "epsilon": epsilon, "delta": delta, "auc": auc, "advantage": advantage, "zcdp": zcdp}
+    named = {name: value for name, value in notions.items() if value is not None}
+    described = (noise_multiplier, sampling_rate, steps)
+    accounted = events is not None or (psi is None and None not in described)
+    if delta is not None and epsilon is None and (accounted or len(named) > 1):
+        del named["delta"]  # it says where epsilon is told
+    said: dict[str, Any] = {} if delta is None else {"delta": delta}
+    promise: Guarantee | PrivacyCurve
+    if accounted:
+        if named:
+            raise ValueError(f"a run's numbers come from its account, got --{next(iter(named))}. Leave it out.")
+        promise = _account(events, described, failure, _way(sampling), _side(adjacency), unit)
+        mechanism = mechanism_of(promise.events).name if mechanism == Mechanism().name else mechanism
+        sampling = "Poisson" if sampling is None and events is None else sampling
+    elif failure:
+        raise ValueError(f"--failure goes with --noise-multiplier, --sampling-rate and --steps, got {failure}.")
+    else:
+        if not named:
+            named = {name: v for name, v in (("sensitivity", sensitivity), ("sigma", sigma)) if v is not None}
+        whole = Guarantee.gaussian(adjacency=_side(adjacency) or "add-remove", unit=unit, **named)
+        promise, said = Guarantee(whole.psi, kappa, whole.adjacency, unit), said | {"regret": regret}
+        if sensitivity is not None and sigma is None and noise_multiplier is None and promise.psi > 0.0:
+            sigma = promise.sigma(sensitivity)
     made = make(
-        guarantee,
+        promise,
+        kappa=kappa or None,
         title=title,
-        regret=regret,
         prior=prior,
         mechanism=Mechanism(mechanism, sensitivity, sigma, noise_multiplier, sampling_rate, steps, sampling),
         scope=Scope(trust_model, adversary, contribution_bound, tuple(covered), tuple(not_covered)),
         ledger_head=ledger_head,
         audit=None if audit is None else _audited(audit, audit_link),
         date=date,
+        **said,
     )
     _write(made, output, form)
+
+
+def _account(
+    events: str | None, run: tuple[Any, Any, Any], failure: float, way: Sampling, side: Adjacency | None, unit: str
+) -> PrivacyCurve:
+    """The account of the events, or of the one run and its own chance to fail."""
+    if events is not None:
+        return account(parsed(events, side, unit))
+    one = DPSGD(*run, way, side, unit)
+    return account(one if not failure else [one, Guarantee(0.0, failure, one.adjacency or "add-remove", unit)])
 
 
 def _way(sampling: str | None) -> Sampling:

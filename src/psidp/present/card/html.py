@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from psidp.accounting.upper import UpperEnds
 from psidp.guarantee import Guarantee
 from psidp.maths.normal import tail
 from psidp.present.card.record import Card
@@ -66,10 +67,13 @@ def to_html(card: Card) -> str:
 def _header(card: Card) -> Element:
     g = card.guarantee
     failure = f", kappa = {up(g.kappa)}" if g.kappa else ""
-    number = element("p", element("b", f"psi = {up(g.psi)}"), failure, f" per {g.unit}, {g.adjacency}", class_="psi")
+    said = [element("b", f"psi = {up(g.psi)}"), failure]
+    if card.events:
+        said = [element("b", f"epsilon = {up(card.epsilon)}"), f" at delta = {up(card.delta)}"]
+    number = element("p", *said, f" per {g.unit}, {g.adjacency}", class_="psi")
     words = [element("p", warning(card), class_="broken")] if warning(card) else []
     words += [element("p", sentence, class_="words") for sentence in card.sentences]
-    return element("header", element("div", element("h1", card.title), number, *words), roc_picture(g))
+    return element("header", element("div", element("h1", card.title), number, *words), roc_picture(card.promise))
 
 
 def _main(card: Card) -> Element:
@@ -88,17 +92,17 @@ def _footer(card: Card) -> Element:
     return element("footer", element("p", said, element("code", command_of(card))))
 
 
-def roc_picture(guarantee: Guarantee) -> Element:
+def roc_picture(promise: Guarantee | UpperEnds) -> Element:
     """The best attack's ROC curve beside that of a coin, as an SVG of 200 by 210."""
     x = np.unique(np.concatenate([[0.0, 1.0], np.asarray(tail(np.linspace(-5.0, 8.0, 120)))]))
-    y = np.asarray(guarantee.roc(x))
+    y = np.asarray(promise.roc(x) if isinstance(promise, Guarantee) else promise.roc(x, fine=0.5))
     curve = " ".join(f"{20 + 170 * a:.1f},{180 - 170 * b:.1f}" for a, b in zip(x, y, strict=True))
     frame = element("rect", x=20, y=10, width=170, height=170, fill="none", stroke=LIGHT["line"])
     chance = element("line", x1=20, y1=180, x2=190, y2=10, stroke=LIGHT["quiet"], stroke_dasharray="3 4")
     line = element("polyline", points=curve, fill="none", stroke=LIGHT["psi"], stroke_width=2.5)
     across = element("text", "false positive rate", x=105, y=195, text_anchor="middle")
     upward = element("text", "true positive rate", text_anchor="middle", transform="translate(12 95) rotate(-90)")
-    label = f"ROC curve of the best attack, AUC {up(guarantee.auc)}"
-    area = element("text", f"AUC at most {up(guarantee.auc)}", x=184, y=170, text_anchor="end")
+    label = f"ROC curve of the best attack, AUC {up(promise.auc)}"
+    area = element("text", f"AUC at most {up(promise.auc)}", x=184, y=170, text_anchor="end")
     named = {"role": "img", "aria_label": label, "viewBox": "0 0 200 202"}
     return element("svg", frame, chance, line, across, upward, area, xmlns="http://www.w3.org/2000/svg", **named)

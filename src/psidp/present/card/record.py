@@ -1,26 +1,32 @@
 """Card: everything the privacy card says, as plain values; the page, the Markdown and the JSON are made from it."""
 
 import json
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from datetime import date as calendar_date
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any, Protocol, Self, runtime_checkable
 
 from psidp.accounting import DPSGD, PrivacyCurve, account
+from psidp.accounting.upper import UpperEnds
 from psidp.guarantee import Guarantee
 from psidp.maths.normal import UNIT
+from psidp.present.card.events import Event, alone, covering, described, read, upper_ends
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
 from psidp.present.finite import finite
 from psidp.present.words import DELTAS, EPSILONS, sentences
 from psidp.symbols import symbol, whole
 
-__all__ = ["Audited", "Card", "Mechanism", "Scope", "card"]
+__all__ = ["Audited", "Card", "Mechanism", "Scope", "card", "mechanism_of"]
 
 FORM = "psidp.card/1"
 KAPPA = 1e-10
 """Failure probability with which a curve becomes one psi, unless told."""
 FPRS = (0.01, 0.001)
+SAME = 1e-6
+"""Relative room for the last digits of an account, which is a numerical search."""
 ALWAYS = ("psi_lower", "psi_upper", "confidence", "method")
 """What a card says of every audit."""
 ADVERSARY = (
@@ -89,7 +95,11 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One release's promise with everything that makes it one. Made by card(), written by to_html and its sisters."""
+    """One release's promise with everything that makes it one. Made by card(), written by to_html and its sisters.
+
+    Without events the promise is the guarantee. With events, runs among them, it is their certified account: all
+    numbers are its upper ends, and the guarantee is the psi that covers it, with regret.
+    """
 
     guarantee: Guarantee
     title: str = "Privacy card"
@@ -101,6 +111,9 @@ class Card:
     audit: Audited | None = None
     date: str = ""
     software: str = ""
+    delta: float = 1e-5
+    """The delta at which epsilon is promised, beside the usual ones."""
+    events: tuple[Event, ...] = ()
 
     def __post_init__(self) -> None:
         for name, kind in (("guarantee", Guarantee), ("mechanism", Mechanism), ("scope", Scope)):
@@ -115,8 +128,17 @@ class Card:
             calendar_date.fromisoformat(self.date)
         except ValueError:
             raise ValueError(f"date must be a day as YYYY-MM-DD, such as 2026-01-31, got date={self.date!r}.") from None
+        if not 0.0 < symbol("delta").number(self.delta) < 1.0:
+            raise ValueError(f"delta ({symbol('delta').meaning}) must be in (0, 1), got delta={self.delta}.")
+        if self.events:
+            self._check_events()
         made = self.mechanism
-        if made.noise_multiplier is None and made.sensitivity is not None and made.sigma is not None:
+        if (
+            not self.events
+            and made.noise_multiplier is None
+            and made.sensitivity is not None
+            and made.sigma is not None
+        ):
             least = made.sensitivity / made.sigma
             if not least <= self.guarantee.psi * (1.0 + 8.0 * UNIT):
                 raise ValueError(
@@ -124,26 +146,32 @@ class Card:
                     f"psi={least}, more than the promised psi={self.guarantee.psi}. Leave out what does not belong."
                 )
 
+    def _check_events(self) -> None:
+        """Refuse a psi that does not cover the events, or one for other people."""
+        g, needed = self.guarantee, covering(self.events, self.guarantee.kappa)[0]
+        if not (g.psi * (1.0 + SAME) >= needed.psi and (g.adjacency, g.unit) == (needed.adjacency, needed.unit)):
+            raise ValueError(f"the card contradicts itself: its events need {needed!r}, it promises {g!r}.")
+
+    @property
+    def promise(self) -> Guarantee | UpperEnds:
+        """What the numbers are read from: the certified account of the events, or else the guarantee."""
+        return upper_ends(self.events) if self.events else self.guarantee
+
+    @property
+    def epsilon(self) -> float:
+        """Promised at delta."""
+        return float(next(r["epsilon"] for r in self.derived["epsilon_at_delta"] if r["delta"] == self.delta))
+
     @property
     def derived(self) -> dict[str, Any]:
-        """What follows from psi and kappa alone, each value rounded to the private side."""
-        g, fpr = self.guarantee, FPRS[0]
-        hit = self.prior * float(g.roc(fpr))
-        ppv = min(1.0, hit / (hit + (1.0 - self.prior) * fpr) * (1.0 + 8.0 * UNIT))
-        return {
-            "epsilon_at_delta": [{"delta": d, "epsilon": float(g.epsilon(d))} for d in DELTAS],
-            "delta_at_epsilon": [{"epsilon": e, "delta": float(g.delta(e))} for e in EPSILONS],
-            "advantage": g.advantage,
-            "auc": g.auc,
-            "tpr_at_fpr": [{"fpr": x, "tpr": float(g.roc(x))} for x in FPRS],
-            "ppv": {"prior": self.prior, "fpr": fpr, "ppv": ppv},
-            "reconstruction": {"prior": self.prior, "bound": float(g.roc(self.prior))},
-        }
+        """What follows from the promise, each value rounded to the private side."""
+        return deepcopy(_derived(self.promise, self.delta, self.prior))
 
     @property
     def sentences(self) -> list[str]:
         """The promise in plain words, with natural frequencies."""
-        return sentences(self.guarantee, gaussian=self.guarantee.kappa == 0.0 and self.regret == 0.0)
+        gaussian = not self.events and self.guarantee.kappa == 0.0 and self.regret == 0.0
+        return list(_sentences(self.promise, gaussian))
 
     def to_dict(self) -> dict[str, Any]:
         """The card as plain values that the published schema describes; infinity is "inf"."""
@@ -154,6 +182,8 @@ class Card:
             "guarantee": self.guarantee.to_dict(),
             "regret": self.regret,
             "prior": self.prior,
+            "delta": self.delta,
+            "events": described(self.events),
             "mechanism": asdict(self.mechanism),
             "scope": asdict(self.scope) | {"covered": list(self.scope.covered)}
             | {"not_covered": list(self.scope.not_covered)},
@@ -171,12 +201,12 @@ class Card:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The card that to_json wrote; what follows from psi is computed afresh and must agree."""
+        """The card that to_json wrote; what follows from the promise is computed afresh and must agree."""
         values = json.loads(text)
         validate(values)
-        scope = values["scope"]
+        scope, guarantee = values["scope"], Guarantee.from_dict(values["guarantee"])
         made = cls(
-            guarantee=Guarantee.from_dict(values["guarantee"]),
+            guarantee=guarantee,
             title=values["title"],
             regret=values["regret"],
             prior=values["prior"],
@@ -186,10 +216,14 @@ class Card:
             audit=None if values["audit"] is None else Audited(**values["audit"]),
             date=values["made"]["date"],
             software=values["made"]["software"],
+            delta=values.get("delta", 1e-5),
+            events=read(values.get("events", []), guarantee.adjacency, guarantee.unit),
         )
-        wrong = [name for name in ("derived", "sentences") if made.to_dict()[name] != values[name]]
+        again, room = made.to_dict(), SAME if made.events else 0.0
+        wrong = [name for name in ("derived", "sentences") if not _same(again[name], values[name], room)]
         if wrong:
-            raise ValueError(f"the card contradicts itself: its {wrong[0]} do not follow from its psi and kappa.")
+            source = "the account of its events" if made.events else "its psi and kappa"
+            raise ValueError(f"the card contradicts itself: its {wrong[0]} do not follow from {source}.")
         return made
 
 
@@ -200,6 +234,7 @@ class Trained(Protocol):
     run: DPSGD
     curve: PrivacyCurve
     clip: float
+    delta: float
     kappa: float
     ledger_head: str | None
 
@@ -211,10 +246,10 @@ def card(
     date: str | None = None,
     **said: Any,
 ) -> Card:
-    """The card of a guarantee; or of a curve, a run or a training, and then of the psi that covers it with kappa.
+    """The card of a guarantee; or of an accounted curve, a run or a training, and then with its certified numbers.
 
     `date` is today unless given; every other keyword is a field of Card, where `audit` may be what an audit gave. A run
-    fills in its mechanism, a training its ledger too.
+    fills in its mechanism, a training its delta and its ledger too. `kappa` is where the psi stands that covers a run.
 
     Examples:
         >>> made = card(Guarantee(1.0), title="Mean age", date="2026-01-31")
@@ -222,28 +257,33 @@ def card(
         0.76024...
         >>> Card.from_json(made.to_json()) == made
         True
-        >>> card(DPSGD(1.0, 0.01, 1000)).mechanism.steps
-        1000
+        >>> run = card(DPSGD(1.0, 0.01, 1000))
+        >>> round(run.epsilon, 4), round(run.guarantee.epsilon(1e-5), 4)
+        (1.8282, 2.0634)
     """
     if isinstance(promise, Trained):
-        said = {"ledger_head": promise.ledger_head, "mechanism": _of_run(promise.run, promise.clip)} | said
+        told = {"ledger_head": promise.ledger_head, "delta": promise.delta}
+        said = told | {"mechanism": mechanism_of(promise.curve.events, promise.clip)} | said
         kappa = promise.kappa if kappa is None else kappa
         promise = promise.curve
     if isinstance(promise, DPSGD):
-        said = {"mechanism": _of_run(promise)} | said
         promise = account(promise)
     if isinstance(promise, PrivacyCurve):
-        kappa = KAPPA if kappa is None else kappa
-        said = {"regret": float(promise.regret(kappa).upper)} | said
-        promise = promise.guarantee(kappa)
+        events = promise.events
+        promise, regret = covering(events, KAPPA if kappa is None else kappa)
+        said = {"events": events, "regret": regret, "mechanism": mechanism_of(events)} | said
     if hasattr(said.get("audit"), "psi"):
         said["audit"] = _of_audit(said["audit"])
     day = calendar_date.today().isoformat() if date is None else date
     return Card(promise, date=day, software=f"psidp {version('psidp')}", **said)
 
 
-def _of_run(run: DPSGD, clip: float | None = None) -> Mechanism:
-    """How a run's noise was made."""
+def mechanism_of(events: tuple[Event, ...], clip: float | None = None) -> Mechanism:
+    """How the noise of a run was made, or that there were several events."""
+    one = alone(events)
+    if one is None:
+        return Mechanism(name=f"{len(events)} events together" if len(events) > 1 else Mechanism().name)
+    run = one[0]
     return Mechanism(
         name="DP-SGD",
         sensitivity=clip,
@@ -252,6 +292,42 @@ def _of_run(run: DPSGD, clip: float | None = None) -> Mechanism:
         steps=run.steps,
         sampling=run.sampling,
     )
+
+
+@lru_cache(maxsize=256)
+def _derived(promise: Guarantee | UpperEnds, delta: float, prior: float) -> dict[str, Any]:
+    """The numbers of a card, which each of its formats asks for."""
+    p, fpr = promise, FPRS[0]
+    deltas = sorted({*DELTAS, delta}, reverse=True)
+    rates = [float(rate) for rate in p.roc([*FPRS, prior])]
+    hit = prior * rates[0]
+    ppv = min(1.0, hit / (hit + (1.0 - prior) * fpr) * (1.0 + 8.0 * UNIT))
+    return {
+        "epsilon_at_delta": [{"delta": d, "epsilon": float(p.epsilon(d))} for d in deltas],
+        "delta_at_epsilon": [{"epsilon": e, "delta": float(p.delta(e))} for e in EPSILONS],
+        "advantage": p.advantage,
+        "auc": p.auc,
+        "tpr_at_fpr": [{"fpr": x, "tpr": tpr} for x, tpr in zip(FPRS, rates, strict=False)],
+        "ppv": {"prior": prior, "fpr": fpr, "ppv": ppv},
+        "reconstruction": {"prior": prior, "bound": rates[-1]},
+    }
+
+
+@lru_cache(maxsize=256)
+def _sentences(promise: Guarantee | UpperEnds, gaussian: bool) -> tuple[str, ...]:
+    """The words of a card, which each of its formats asks for."""
+    return tuple(sentences(promise, gaussian))
+
+
+def _same(one: Any, other: Any, room: float) -> bool:
+    """Whether plain values are equal, numbers to a relative `room`: last digits differ from machine to machine."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name], room) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(_same(a, b, room) for a, b in zip(one, other, strict=True))
+    if isinstance(one, float | int) and isinstance(other, float | int):
+        return abs(one - other) <= room * abs(one)
+    return bool(one == other)
 
 
 def _of_audit(found: Any) -> Audited:

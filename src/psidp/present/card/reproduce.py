@@ -4,6 +4,8 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from psidp.present.card.events import alone, described
+
 if TYPE_CHECKING:
     from psidp.present.card.record import Card
 
@@ -13,12 +15,13 @@ __all__ = ["command_of"]
 def command_of(card: "Card") -> str:
     """The exact command that makes this card again."""
     g = card.guarantee
-    words: list[Any] = ["psidp", "card", "--psi", g.psi, "--adjacency", g.adjacency, "--unit", g.unit]
+    words: list[Any] = ["psidp", "card", *_promise(card), "--adjacency", g.adjacency, "--unit", g.unit]
     plain, made, scope = type(card)(g, date=card.date), card.mechanism, card.scope
     pairs: list[tuple[str, Any, Any]] = [
         ("--kappa", g.kappa, 0.0),
+        ("--delta", card.delta, plain.delta),
         ("--title", card.title, plain.title),
-        ("--regret", card.regret, 0.0),
+        ("--regret", 0.0 if card.events else card.regret, 0.0),
     ]
     pairs += [("--prior", card.prior, plain.prior), ("--ledger-head", card.ledger_head, None)]
     pairs += [("--mechanism", made.name, plain.mechanism.name)]
@@ -33,3 +36,16 @@ def command_of(card: "Card") -> str:
     for flag, value, default in pairs:
         words += [] if value == default or value is None else [flag, value]
     return shlex.join(str(word) for word in [*words, "--date", card.date])
+
+
+def _promise(card: "Card") -> list[Any]:
+    """What is promised: psi, a run that the mechanism describes already, or a series of events."""
+    if not card.events:
+        return ["--psi", card.guarantee.psi]
+    made, one = card.mechanism, alone(card.events)
+    if one is not None:
+        run, failure = one
+        same = (made.noise_multiplier, made.sampling_rate, made.steps, str(made.sampling).lower())
+        if same == (run.noise_multiplier, run.sampling_rate, run.steps, run.sampling):
+            return ["--failure", failure] if failure else []
+    return ["--events", json.dumps(described(card.events))]

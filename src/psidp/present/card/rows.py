@@ -34,9 +34,15 @@ def _broken(card: Card) -> bool:
 
 def _promise(card: Card) -> Rows:
     g = card.guarantee
-    rows = [("psi, sensitivity index", up(g.psi, 6)), ("kappa, outright failure", up(g.kappa) if g.kappa else "0")]
+    ends = [("adjacency", g.adjacency), ("unit of privacy", f"one {g.unit}")]
     exact = "0: psi says it exactly" if card.regret == 0.0 else f"at most {up(card.regret, 2)}"
-    return [*rows, ("regret of psi", exact), ("adjacency", g.adjacency), ("unit of privacy", f"one {g.unit}")]
+    if card.events:
+        rows = [(f"epsilon at delta = {up(card.delta)}, certified", up(card.epsilon)), *ends]
+        rows += [("outright failure", up(card.promise.kappa) if card.promise.kappa else "0")]
+        cover = [("psi that covers all of it", up(g.psi, 6)), ("except with probability kappa", up(g.kappa))]
+        return [*rows, *cover, ("regret of that psi", exact)]
+    rows = [("psi, sensitivity index", up(g.psi, 6)), ("kappa, outright failure", up(g.kappa) if g.kappa else "0")]
+    return [*rows, ("regret of psi", exact), *ends]
 
 
 def _derived(card: Card) -> Rows:

@@ -31,10 +31,10 @@ export class Training {
     element("training-use").hidden = true;
     try {
       const answer = await ask("account", { runs: [{ noise_multiplier, sampling_rate, steps }], delta });
-      const { epsilon, guarantee } = answer;
+      const { epsilon, guarantee, auc, advantage } = answer;
       this.psi = guarantee.psi;
       const between = epsilon.upper === "inf" ? "inf" : `between **${down(epsilon.lower)}** and **${up(epsilon.upper)}**`;
-      say("training-note", `ε at δ = ${plain(delta, 3)} is ${between}, both proved. ψ = **${up(guarantee.psi)}** covers the whole run, except with probability ${up(guarantee.kappa, 2)} (${guarantee.adjacency}, Poisson sampling).`);
+      say("training-note", `ε at δ = ${plain(delta, 3)} is ${between}, both proved; the best attack on this run has an AUC of at most ${up(auc.upper)} and an advantage of at most ${up(advantage.upper)}. ψ = **${up(guarantee.psi)}** covers the whole run, except with probability ${up(guarantee.kappa, 2)} (${guarantee.adjacency}, Poisson sampling); most of its numbers are larger than the run's own.`);
       element("training-use").hidden = false;
     } catch (refusal) {
       say("training-note", refusal.message);
