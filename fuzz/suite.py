@@ -41,7 +41,7 @@ def check(part: list[str], seed: int) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *part],
         cwd=ROOT,
-        env=os.environ | {"PSIDP_EXAMPLES": "fresh"},
+        env=os.environ | {"PSIDP_EXAMPLES": "fresh", "PSIDP_SEED": str(seed)},
         capture_output=True,
         text=True,
     )
