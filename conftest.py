@@ -2,7 +2,8 @@
 
 The suite gives the same answer on every machine at every load. Hypothesis draws the same examples each time and keeps
 none of them; neither a deadline nor a health check asks how fast the machine is. Each test has keys, global generators
-and seeds of its own, made from its name. PSIDP_EXAMPLES=fresh, which `./dev fuzz` sets, draws everything afresh.
+and seeds of its own, made from its name. PSIDP_EXAMPLES=fresh draws everything afresh; with PSIDP_SEED, which `./dev
+fuzz` sets as well, afresh but so that the same seed repeats it.
 """
 
 import os
@@ -16,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 EXAMPLES = os.environ.get("PSIDP_EXAMPLES", "same")
+SEED = os.environ.get("PSIDP_SEED", "")
+SCRIPTED = EXAMPLES == "same" or bool(SEED)
 BY_MACHINE = (
     HealthCheck.too_slow,
     HealthCheck.filter_too_much,
@@ -57,7 +60,7 @@ entropy = ScriptedEntropy()
 
 def pytest_configure():
     """From here on, imports of test modules included, keys are scripted."""
-    if EXAMPLES == "same":
+    if SCRIPTED:
         os.urandom = entropy
         _begin("collection")
 
@@ -65,7 +68,7 @@ def pytest_configure():
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """Each test has draws of its own, whichever tests ran before it."""
-    if EXAMPLES == "same":
+    if SCRIPTED:
         _begin(item.nodeid)
     return (yield)
 
@@ -81,6 +84,7 @@ def pytest_unconfigure():
 
 def _begin(name):
     """Seed everything that could be drawn from; torch and the pools of noise only once they are loaded."""
+    name = SEED + name
     entropy.begin(name)
     random.seed(name)
     seed = random.Random(name).randrange(2**32)

@@ -26,13 +26,20 @@ def slices() -> list[list[str]]:
     properties = [
         [str(path), "-m", "hypothesis"]
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        if "@given" in path.read_text()
+        if any(_is_property(test) for test in _tests(path))
     ]
     law = ROOT / "tests" / "noise" / "test_law.py"
-    tests = [
-        n.name for n in ast.parse(law.read_text()).body if isinstance(n, ast.FunctionDef) and n.name[:5] == "test_"
-    ]
-    return properties + [[f"{law}::{name}"] for name in tests]
+    return properties + [[f"{law}::{test.name}"] for test in _tests(law)]
+
+
+def _tests(path: Path) -> list[ast.FunctionDef]:
+    """The tests of a file, read and not run."""
+    body = ast.parse(path.read_text()).body
+    return [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+
+
+def _is_property(test: ast.FunctionDef) -> bool:
+    return any(ast.unparse(decorator).startswith("given(") for decorator in test.decorator_list)
 
 
 def check(part: list[str], seed: int) -> None:
@@ -41,7 +48,7 @@ def check(part: list[str], seed: int) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *part],
         cwd=ROOT,
-        env=os.environ | {"PSIDP_EXAMPLES": "fresh"},
+        env=os.environ | {"PSIDP_EXAMPLES": "fresh", "PSIDP_SEED": str(seed)},
         capture_output=True,
         text=True,
     )

@@ -127,6 +127,7 @@ def test_the_properties_of_the_suite_are_tried_with_fresh_examples(tmp_path):
         suite.check(part, seed=1)
     parts = suite.slices()
     assert len([part for part in parts if "hypothesis" in part]) >= 5
+    assert not [part for part in parts if part[0].endswith(("test_suite.py", "test_fuzz.py"))]  # they quote, only
     assert len([part for part in parts if "test_law.py::" in part[0]]) >= 5
     assert all(Path(part[0].split("::")[0]).is_file() for part in parts)
 

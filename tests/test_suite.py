@@ -78,6 +78,18 @@ def test_fresh_examples_are_fresh(tmp_path):
         assert lines(first, word) != lines(second, word)
 
 
+def test_a_seed_repeats_fresh_draws(tmp_path):
+    first, again, other = (
+        lines(
+            pytest_run(tmp_path, DRAWS, f"--hypothesis-seed={seed}", PSIDP_EXAMPLES="fresh", PSIDP_SEED=seed),
+            "one",
+            "three",
+        )
+        for seed in ("5", "5", "6")
+    )
+    assert first == again != other
+
+
 def test_a_run_leaves_no_database_behind_about_which_a_binding_complains(tmp_path):
     done = pytest_run(tmp_path, TABLE)
     assert lines(done, "left behind") == ["left behind: None"]
