@@ -216,3 +216,21 @@ def test_a_mechanism_is_a_value():
     with pytest.raises(dataclasses.FrozenInstanceError):
         one.sigma = 3.0
     assert psidp.GaussianMechanism is GaussianMechanism
+
+
+@pytest.mark.parametrize("large", [2**63, 2**64, -(2**64), 10**400])
+def test_a_list_of_whole_numbers_may_hold_any(large):
+    """NumPy's type of a list depends on its values: beyond 64 bits it was a refusal, which tells of the data."""
+    mechanism = GaussianMechanism(1.0, 1.0)
+    far = 2.0**60
+    for value in ([large, 3], [[large], [3]]):
+        for integers in (False, True):
+            released = np.asarray(mechanism.release(value, integers=integers).value)
+            assert (
+                released.dtype == np.asarray(mechanism.release([[1], [3]][: len(value)], integers=integers).value).dtype
+            )
+            assert abs(float(released.flat[0])) > far
+            assert abs(float(released.flat[1]) - 3) < 12
+    mixed = mechanism.release([large, 0.5]).value
+    assert abs(mixed[0]) > far
+    assert abs(mixed[1] - 0.5) < 12

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from sys import float_info
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,8 @@ from psidp.release.result import Release
 from psidp.symbols import nullable, symbol
 
 __all__ = ["GaussianMechanism"]
+
+MOST = float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +194,7 @@ def _numbers(x: Any) -> NDArray[Any]:
             "x (the value to release) must be a number or an array without a mask or missing values, got "
             f"{type(x).__name__}. Fill it first: x.filled(0) of a masked array, x.to_numpy(...) of a series."
         )
-    array = np.asarray(x)
+    array = _listed(x) if isinstance(x, list | tuple) else np.asarray(x)
     plain = array.dtype.kind in "iu" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8)
     if not plain:
         raise TypeError(
@@ -199,6 +202,18 @@ def _numbers(x: Any) -> NDArray[Any]:
             f"got {type(x).__name__} of {array.dtype}."
         )
     return array
+
+
+def _listed(x: Any) -> NDArray[Any]:
+    """A list of Python's numbers in a type that depends on theirs and not on their values: NumPy's choice depends on
+    how large they are, and a refusal or another type would tell."""
+    leaves = np.array(x, dtype=object)
+    kinds = {type(leaf) for leaf in leaves.flat}
+    if kinds == {int}:
+        return np.array([min(max(n, -LARGEST), LARGEST) for n in leaves.flat], np.int64).reshape(leaves.shape)
+    if kinds == {int, float}:
+        return np.array([min(max(n, -MOST), MOST) for n in leaves.flat], np.float64).reshape(leaves.shape)
+    return np.asarray(x)
 
 
 def _packed(value: Any) -> Any:
