@@ -266,7 +266,8 @@ def moved(
 ) -> None:
     """Accept a ledger file at its new place.
 
-    For a file that was moved, copied or restored. It is verified first. Keep no second one: two of them would spend the budget twice.
+    For a file that was moved, copied or restored. It is verified first. Keep no second one: two of them would spend
+    the budget twice.
 
     Example: psidp ledger moved ledger.db --purpose "restored from the backup of Monday"
     """
