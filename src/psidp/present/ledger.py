@@ -264,9 +264,10 @@ def moved(
     head: Annotated[str, typer.Option("--head", help="one kept earlier, which must still be in the ledger")] = "",
     as_json: notion.AsJson = False,
 ) -> None:
-    """Say that a file that was moved, copied or restored is now the ledger.
+    """Accept a ledger file at its new place.
 
-    It is verified first. Keep no second one: two of them would spend the budget twice.
+    For a file that was moved, copied or restored. It is verified first. Keep no second one: two of them would spend
+    the budget twice.
 
     Example: psidp ledger moved ledger.db --purpose "restored from the backup of Monday"
     """
