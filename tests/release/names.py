@@ -5,8 +5,6 @@ import os
 import signal
 import sys
 
-from race import race  # beside this file
-
 from psidp import Guarantee, Ledger
 from psidp.errors import BudgetExceededError, LedgerUnavailableError, NotALedgerError
 
@@ -40,4 +38,6 @@ if __name__ == "__main__":
     if what == "die":
         spend_and_die(rest[0], int(rest[1]))
     else:
+        from race import race  # beside this file
+
         print(json.dumps(race("", "survey", [[name, 0.1, 0.1] for name in rest] * 4, attempts)))
