@@ -167,7 +167,6 @@ class Curator:
         )
         draw = None if self._settled(asked, key) else prepare(asked, self._engine)
         with spend as entry:
-            before = bool(entry.answered)
             values = entry.answer(
                 lambda: self._answered(asked, draw() if draw else prepare(asked, self._engine)()).to_dict()
             )
@@ -177,7 +176,7 @@ class Curator:
         meant = Context(prec=14).create_decimal_from_float(left.psi)
         psi = Context(prec=6, rounding=ROUND_FLOOR).plus(meant).normalize()
         said = f"Budget {self.budget!r} has psi = {psi:f}{kappa} left."
-        return answer.settled(said, before)
+        return answer.settled(said, entry.stored)
 
     def _settled(self, asked: Question, key: str) -> bool:
         """Whether the ledger will answer or refuse by itself, so that the engine need not work."""
