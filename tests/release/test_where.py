@@ -36,7 +36,7 @@ def test_no_condition_that_is_accepted_fails_on_any_row(typed):
             rule = accepted(full, where)
             if rule is not None:
                 conditions[name] = rule
-    assert len(conditions) > DRAWS[engine] / 10
+    assert len(conditions) > DRAWS[engine] / 12
     items = list(conditions.items())
     for start in range(0, len(items), 100):
         assert failing(bare, full, dict(items[start : start + 100])) == {}

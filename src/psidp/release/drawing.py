@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from psidp.noise.totals import LARGEST
 from psidp.release.ask import Aggregate
 from psidp.release.bounding import BIN, SIZES, Totals
 from psidp.release.clipping import ClippedSum
-from psidp.release.contribution import best_contribution
+from psidp.release.contribution import best_contribution, largest_contribution
 from psidp.release.engine import Engine
 from psidp.release.estimate import Noisy
 from psidp.release.keys import Key, PrivateKeys, plain_key
@@ -80,10 +82,15 @@ def _with_sizes(asked: Question, engine: Engine, keys: tuple[Key, ...], sizes: S
     """Choose contributions from noisy unit norms, then query totals and add noise."""
     norms = {a: _norms(asked, a, exact) for a, exact in sizes.items()}
     contributions = [
-        best_contribution(a, norms[a], len(keys), asked.psi_of(a)) if a in norms else fixed
+        best_contribution(a, norms[a], len(keys), asked.psi_of(a)) if a in norms else min(fixed, _most(asked, a, keys))
         for a, fixed in zip(asked.asks, asked.fixed(), strict=True)
     ]
     return _drawn(asked, keys, contributions, _exact(asked, engine, keys, contributions), norms)
+
+
+def _most(asked: Question, aggregate: Aggregate, keys: tuple[Key, ...]) -> float:
+    """The largest contribution that so many private keys leave: a refusal would come after they are paid for."""
+    return largest_contribution(aggregate, len(keys)) if asked.private else inf
 
 
 def _exact(
@@ -163,8 +170,17 @@ def _chosen_keys(asked: Question, private: PrivateKeys, counts: list[tuple[Any, 
     threshold = private.threshold(mechanism.sigma, float(mechanism.grid or 0.0))
     exact = np.array([min(int(row[-1]) * times, LARGEST) for row in counts], np.int64)
     noisy = mechanism.release(ClippedSum(lattice.norm, lattice.unit, exact)).value
-    kept = [tuple(plain_key(v) for v in row[:-1]) for row, y in zip(counts, noisy, strict=True) if y > threshold]
+    kept = [
+        tuple(_spelled(plain_key(v)) for v in row[:-1]) for row, y in zip(counts, noisy, strict=True) if y > threshold
+    ]
     return tuple(sorted(kept, key=lambda key: [(value is None, str(type(value)), value) for value in key]))
+
+
+def _spelled(value: Any) -> Any:
+    """A key in the one spelling it has: PostgreSQL shows 1.0 or 1.000 for equal numbers, whichever row it met."""
+    if not isinstance(value, Decimal):
+        return value
+    return value.quantize(Decimal(1)) if value == value.to_integral_value() else value.normalize()
 
 
 def _unit_sizes(asked: Question, engine: Engine, keys: tuple[Key, ...]) -> Sizes:

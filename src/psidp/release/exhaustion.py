@@ -43,7 +43,8 @@ def _smallest_sigma(rest: Guarantee, event: Mapping[str, Any]) -> float:
 
 def _advice(rest: Guarantee, sigma: float, psi_fits: bool) -> str:
     if psi_fits:
-        return "Ask for less kappa."
+        less = "Ask for less kappa, or raise" if rest.kappa > 0.0 else "Raise"
+        return f"{less} the budget's kappa: psidp ledger raise, or Ledger.raise_to."
     if sigma == inf:
         return "No noise is enough: the budget is spent."
     if sigma > 0.0:

@@ -56,7 +56,8 @@ def _text(value: Any, kind: type) -> str | None:
     if issubclass(kind, int):
         return int.__repr__(value) if int.bit_length(value) <= WIDEST else None
     if issubclass(kind, float):
-        return float.__repr__(value) if value == value else None
+        text = float.__repr__(value)
+        return text if text != "nan" else None
     if issubclass(kind, bytes):
         return bytes.decode(value, "utf-8", "backslashreplace")
     if issubclass(kind, datetime.datetime):

@@ -97,7 +97,7 @@ def _took(asked: Question, part: Part, groups: int) -> str:
         return ""
     if norms is None:
         return "What clipping took was not measured."
-    lost, doubt = norms.lost(c)
+    lost, _ = norms.lost(c)
     if not lost >= 0.0:
         return "What clipping took could not be measured: at this psi noise hides everybody."
     clipped, error = norms.clipped(c)
@@ -105,7 +105,7 @@ def _took(asked: Question, part: Part, groups: int) -> str:
     if lost > 0.0:
         said = (
             f"About {_about(clipped, error)} of {_about(norms.units, norms.sigma)} had more, and clipping took about "
-            f"{lost:.1%} (+- {2.0 * doubt:.1%}) of the total."
+            f"{lost:.2g} of the total."
         )
     ceiling = part.aggregate.contribution == "auto" and c >= largest_contribution(part.aggregate, groups)
     return f"{said} The choice ended at the largest contribution there is: more may be clipped." if ceiling else said

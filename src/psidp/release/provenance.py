@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +37,19 @@ def _same_file(keys: Any, source: Any) -> bool:
     if not (isinstance(keys, str | Path) and isinstance(source, str | Path)):
         return False
     one, other = Path(keys), Path(source)
-    return one == other or (one.is_file() and other.is_file() and one.samefile(other))
+    files = [other] if other.is_file() else other.parent.glob(other.name) if "*" in other.name else []
+    return one == other or (one.is_file() and any(file.is_file() and one.samefile(file) for file in files))
 
 
 def _shared(keys: Any, by: Sequence[str], source: Any) -> bool:
     """Whether a frame or column lies in the memory of the frame that is asked about."""
     if keys is source:
         return True
-    own = {place for name in by if _has(source, name) for place in _places(source[name])}
     given = keys.values() if isinstance(keys, Mapping) else [keys[n] for n in by if _has(keys, n)] or [keys]
-    return any(_places(column) & own for column in given)
+    with suppress(Exception):  # text that is none, say; its error would quote the cell
+        own = {place for name in by if _has(source, name) for place in _places(source[name])}
+        return any(_places(column) & own for column in given)
+    return False
 
 
 def _has(frame: Any, name: str) -> bool:

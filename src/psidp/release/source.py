@@ -123,6 +123,12 @@ def _csv(ibis: Any, path: Path) -> Source:
 
 def _parquet(connection: Any, path: Path, pattern: str) -> Any:
     """The Parquet files of a pattern as a view that bears their path."""
+    if not _alike(connection, pattern):
+        close(connection)
+        raise ValueError(
+            f"the .parquet files of a pattern must have the same columns of the same types, got {str(path)!r}: a value "
+            "that does not fit the first file's type would fail by row."
+        )
     view, files = '"' + str(path).replace('"', '""') + '"', "'" + pattern.replace("'", "''") + "'"
     with suppress(Exception):
         connection.con.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({files})")
@@ -131,12 +137,29 @@ def _parquet(connection: Any, path: Path, pattern: str) -> Any:
     raise ValueError(f"the table must be a .parquet file that the engine can read, got {str(path)!r}.")
 
 
+def _alike(connection: Any, pattern: str) -> bool:
+    """Whether all files have the same columns of the same types; asked of their footers, and true where none is read."""
+    types = (
+        "list((name, type, type_length, repetition_type, num_children, converted_type, scale, precision, logical_type))"
+    )
+    files = f"SELECT file_name, {types} AS columns FROM parquet_schema(?) GROUP BY file_name"
+    with suppress(Exception):
+        ((kinds,),) = connection.con.execute(f"SELECT count(DISTINCT columns) FROM ({files})", [pattern]).fetchall()
+        return bool(kinds <= 1)
+    return True
+
+
 def _without_guesses(table: Any) -> Any:
     """The table, unless DuckDB would guess its types from rows; asked of the query's plan, also through views."""
     backend, plan = table.get_backend(), "[]"
     if backend.name == "duckdb":
-        with suppress(Exception):  # what cannot be planned fails when it is asked
+        try:
+            backend._run_pre_execute_hooks(table)  # frames and functions that the plan needs
             ((_, plan),) = backend.con.execute(f"EXPLAIN (FORMAT json) {backend.compile(table)}").fetchall()
+        except Exception as error:
+            plan = type(error).__name__
+        if not plan.startswith("["):
+            raise ValueError(f"the table must be one that DuckDB can plan a query of, which fails with {plan}.")
     nodes = list(json.loads(plan))
     for node in nodes:
         if str(node["name"]).upper().startswith(GUESSING):

@@ -18,7 +18,8 @@ from psidp.release.untyped import read_for
 
 __all__ = ["condition", "in_words"]
 
-OPERATOR = re.compile(r">=|<=|!=|==|=|>|<")
+OPERATOR = re.compile(r">=|<=|!=|<>|==|=|>|<")
+SAME = {"==": "=", "<>": "!="}
 COMPARISONS = {
     "Equals": "=",
     "NotEquals": "!=",
@@ -36,6 +37,9 @@ ENGINES = ("duckdb", "postgres", "pyspark")
 
 LONGEST = 200
 """Letters of a condition in words."""
+
+PLAIN = re.compile(r"[\w.+:/-]+")
+"""Text that needs no quotes."""
 
 LONGEST_TEXT = 10_000
 """Letters of a condition that is given as text."""
@@ -85,14 +89,31 @@ def _parsed(table: Any, text: str, untyped: frozenset[str]) -> Any:
     if name not in table.columns:
         raise ValueError(f"where must name a column of the table ({', '.join(table.columns)}), got {_short(name)!r}.")
     given = _read(table[name], word) if name in untyped else _named(table, name)
-    word = word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word
+    word = _unquoted(given, operator, word)
     try:
-        return compare(given, "=" if operator == "==" else operator, word)
+        return compare(given, SAME.get(operator, operator), word)
     except UnfitError:
         raise ValueError(
             f"where must compare {name!r} with one value of type {given.kind}, got {_short(word)!r}. "
             "Give several conditions as a list; --where may be repeated."
         ) from None
+
+
+def _unquoted(given: Side, operator: str, word: str) -> str:
+    """The value itself. Text stands in quotes, or is one plain word that is equal or not: what follows a value, such as
+    "and month = 1", would else be taken for part of it."""
+    quote = word[0] if word[0] in "\"'" else ""
+    inner = word[1:-1] if quote and len(word) > 1 and word[-1] == quote else word
+    if quote and inner != word and quote not in inner.replace(2 * quote, ""):
+        return inner.replace(2 * quote, quote)
+    plain = PLAIN.fullmatch(word) is not None and SAME.get(operator, operator) in ("=", "!=")
+    if quote or (given.family == "string" and not plain):
+        raise ValueError(
+            f"where must compare with one value, and text that is not one plain word must stand in quotes, such as "
+            f"\"city = 'New York'\", got {_short(word)!r}. Give several conditions as a list; --where may be repeated. "
+            "Two columns are compared by an Ibis expression."
+        )
+    return word
 
 
 def _read(column: Any, word: str) -> Side:
