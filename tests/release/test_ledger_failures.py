@@ -57,7 +57,7 @@ FULL_DISK = """
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
     for number in range(200):
         try:
-            with ledger.spend("survey", psidp.Guarantee(0.1), purpose="x" * 2000) as entry:
+            with ledger.spend("survey", psidp.Guarantee(0.1), purpose="x" * 1000) as entry:
                 print(json.dumps(["noise", entry.id]))
         except psidp.LedgerError as error:
             print(json.dumps([type(error).__name__, str(error)]))

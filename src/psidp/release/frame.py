@@ -26,16 +26,52 @@ def arrow_frame(source: Any, declared: Collection[str]) -> tuple[Any, frozenset[
         declared: columns of a pandas frame whose types are declared, and which are made text first.
     """
     if hasattr(source, "iloc") and hasattr(source, "dtypes"):
-        return _from_pandas(source, declared)
+        return _total(*_from_pandas(source, declared))
     if hasattr(source, "to_arrow"):
-        return _from_polars(source)
-    if not hasattr(source, "collect") and hasattr(source, "schema"):
-        return source, frozenset()
-    advice = " Call its collect() first." if hasattr(source, "collect") else ""
+        return _total(*_from_polars(source))
+    if hasattr(source, "combine_chunks") or hasattr(source, "from_struct_array"):  # Arrow's table and batch
+        return _total(source, frozenset())
+    lazy = " Call its collect() first." if hasattr(source, "collect") else ""
+    advice = " Call its to_table() first." if hasattr(source, "to_table") else lazy
     raise TypeError(
         "the table must be an Ibis table, a pandas, Polars or Arrow frame, or a path, got "
         f"{type(source).__name__}.{advice}"
     )
+
+
+def _total(table: Any, untyped: frozenset[str]) -> tuple[Any, frozenset[str]]:
+    """The table with columns that DuckDB reads without a failure by row: no times of seconds or milliseconds, which it
+    multiplies beyond 64 bits, and no text that is no UTF-8."""
+    import pyarrow as pa
+
+    for i, field in enumerate(table.schema):
+        kind = field.type
+        if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit in ("s", "ms"):
+            table = table.set_column(i, field.name, _micros(table.column(i)))
+        elif _is_text(table.column(i)) and not _is_valid(table.column(i)):
+            table = table.set_column(i, field.name, _texts(table.column(i).cast(pa.large_binary()).to_pylist()))
+    return table, untyped
+
+
+def _micros(column: Any) -> Any:
+    """Times in microseconds; those that they cannot hold are missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, times = column.type, 10**6 if column.type.unit == "s" else 10**3
+    made = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.duration("us")
+    numbers = column.cast(pa.int64())
+    held = pc.and_(pc.less_equal(numbers, 2**62 // times), pc.greater_equal(numbers, -(2**62) // times))
+    return pc.multiply(pc.if_else(held, numbers, pa.scalar(None, pa.int64())), times).cast(made)
+
+
+def _is_valid(column: Any) -> bool:
+    """Whether all texts are UTF-8."""
+    try:
+        column.validate(full=True)
+    except ValueError:
+        return False
+    return True
 
 
 def text_of(value: Any) -> str | None:

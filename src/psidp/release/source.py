@@ -138,7 +138,7 @@ def _parquet(connection: Any, path: Path, pattern: str) -> Any:
 
 
 def _alike(connection: Any, pattern: str) -> bool:
-    """Whether all files have the same columns of the same types; asked of their footers, and true where none is read."""
+    """Whether all files have the same columns of the same types; asked of their footers."""
     types = (
         "list((name, type, type_length, repetition_type, num_children, converted_type, scale, precision, logical_type))"
     )

@@ -5,7 +5,7 @@
     {"kind": "guarantee", "unit_column": "plane", "budget_unit_column": "tailnum",
      "same_unit": "both hold the registration"}             another column, and why its units are the same
 
-An entry that says nothing has the budget's column, or was not a curator's. A share has that of what it is part of.
+An entry that says nothing has the budget's column, or was not a curator's. A budget and all its shares have one column.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from psidp.release.budget import Budget, check_text
 from psidp.release.chain import Chain
 from psidp.release.entry import ENTRIES, Entry
 
-__all__ = ["FIELDS", "Known", "Units", "said"]
+__all__ = ["FIELDS", "Known", "Units", "first_of", "said"]
 
 FIELDS = ("unit_column", "budget_unit_column", "same_unit")
 ROWS = ("record", "row")
@@ -29,7 +29,7 @@ Event = dict[str, Any]
 _SAYING = (
     select(ENTRIES)
     .where(
-        ENTRIES.c.budget == bindparam("budget"),
+        ENTRIES.c.budget.in_(bindparam("budgets", expanding=True)),
         ENTRIES.c.id > bindparam("after"),
         ENTRIES.c.state == "spent",
         ENTRIES.c.event.contains('"unit_column":', autoescape=True),
@@ -48,6 +48,12 @@ class Known(NamedTuple):
     def of(cls, event: Mapping[str, Any], entry: int) -> Self:
         """What an entry says that the budget's column is; its own may be another."""
         return cls(event["budget_unit_column"] if "budget_unit_column" in event else event["unit_column"], entry)
+
+
+def first_of(name: str, terms: Callable[[str], Budget]) -> str:
+    """The budget that this one is a share of, or a share of a share; itself where it is none."""
+    above = terms(name).part_of
+    return first_of(above, terms) if above else name
 
 
 def said(budget: Budget, known: Known | None, event: Mapping[str, Any]) -> Event:
@@ -87,22 +93,24 @@ class Units:
         self._read: dict[str, tuple[int, tuple[Entry, ...]]] = {}
 
     def known(self, chain: Chain, name: str, terms: Callable[[str], Budget]) -> Known | None:
-        """The unit column of a budget, or of the one that it is a share of."""
-        if name not in self._known:
-            row = chain.connection.execute(_SAYING.limit(1), {"budget": name, "after": 0}).first()
+        """The unit column of a budget and of all that are shares of one with it."""
+        whole = first_of(name, terms)
+        if whole not in self._known:
+            opened = [entry.budget for entry in chain.changes() if entry.state == "opened"]
+            family = [share for share in opened if first_of(share, terms) == whole]
+            row = chain.connection.execute(_SAYING.limit(1), {"budgets": family, "after": 0}).first()
             if row is None:
-                above = terms(name).part_of
-                return self.known(chain, above, terms) if above else None
+                return None
             entry = Entry.from_row(row)
             entry.check_hash()
-            self._known[name] = Known.of(entry.details(), entry.id)
-        return self._known[name]
+            self._known[whole] = Known.of(entry.details(), entry.id)
+        return self._known[whole]
 
     def saying(self, chain: Chain, name: str) -> tuple[Entry, ...]:
         """The entries of a budget that say something about its units."""
         last = chain.last_of(name)
         until, before = self._read.get(name, (0, ()))
         if last is not None and last.id > until:
-            rows = chain.connection.execute(_SAYING, {"budget": name, "after": until})
+            rows = chain.connection.execute(_SAYING, {"budgets": [name], "after": until})
             self._read[name] = (last.id, before + tuple(Entry.from_row(row) for row in rows))
         return self._read.get(name, (0, ()))[1]

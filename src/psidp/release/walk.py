@@ -13,7 +13,7 @@ from psidp.release.event import agrees
 from psidp.release.loss import ZERO, Loss
 from psidp.release.standing import Standing
 from psidp.release.step import step
-from psidp.release.unit_column import Known, said
+from psidp.release.unit_column import Known, first_of, said
 
 __all__ = ["Head", "Walk"]
 
@@ -107,12 +107,10 @@ class Walk:
         event = entry.details()
         if entry.state != "spent" or "unit_column" not in event:
             return
-        budget = above = self.budgets[entry.budget]
-        while above.name not in self.units and above.part_of:
-            above = self.budgets[above.part_of]
-        known = self.units.get(above.name)
-        self._check(said(budget, known, event) == event, "its unit column is not said as it should be", entry.id)
-        self.units.setdefault(budget.name, Known.of(event, entry.id))
+        whole = first_of(entry.budget, self.budgets.__getitem__)
+        stored = said(self.budgets[entry.budget], self.units.get(whole), event)
+        self._check(stored == event, "its unit column is not said as it should be", entry.id)
+        self.units.setdefault(whole, Known.of(event, entry.id))
 
     def _take_standing(self, entry: Entry) -> None:
         """The running totals, taken again from the ones before."""

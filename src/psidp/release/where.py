@@ -89,7 +89,7 @@ def _parsed(table: Any, text: str, untyped: frozenset[str]) -> Any:
     if name not in table.columns:
         raise ValueError(f"where must name a column of the table ({', '.join(table.columns)}), got {_short(name)!r}.")
     given = _read(table[name], word) if name in untyped else _named(table, name)
-    word = _unquoted(given, operator, word)
+    word = _unquoted(given, word, ordered=name in untyped and operator in ("<", "<=", ">", ">="))
     try:
         return compare(given, SAME.get(operator, operator), word)
     except UnfitError:
@@ -99,14 +99,14 @@ def _parsed(table: Any, text: str, untyped: frozenset[str]) -> Any:
         ) from None
 
 
-def _unquoted(given: Side, operator: str, word: str) -> str:
-    """The value itself. Text stands in quotes, or is one plain word that is equal or not: what follows a value, such as
-    "and month = 1", would else be taken for part of it."""
+def _unquoted(given: Side, word: str, ordered: bool) -> str:
+    """The value itself. Text stands in quotes, or is one plain word, unless it is put in `ordered` columns without a
+    type: what follows a value, such as "and month = 1", would else be taken for part of it."""
     quote = word[0] if word[0] in "\"'" else ""
     inner = word[1:-1] if quote and len(word) > 1 and word[-1] == quote else word
     if quote and inner != word and quote not in inner.replace(2 * quote, ""):
         return inner.replace(2 * quote, quote)
-    plain = PLAIN.fullmatch(word) is not None and SAME.get(operator, operator) in ("=", "!=")
+    plain = PLAIN.fullmatch(word) is not None and not ordered
     if quote or (given.family == "string" and not plain):
         raise ValueError(
             f"where must compare with one value, and text that is not one plain word must stand in quotes, such as "
