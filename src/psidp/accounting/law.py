@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psidp.accounting.composition import Array, loss
+from psidp.accounting.composition import Array, cut, loss
 from psidp.accounting.table import LIBM, ULP
 from psidp.maths.normal import tail
 
@@ -66,7 +66,7 @@ class Law:
             off = 8.0 * ULP * float(np.abs(x).max() + psi * psi)
             return (_both(g), _both(g + psi)), np.minimum(g * g, 3600.0) + psi, off
         at = np.abs(x) if self.kind == SYMMETRIC else self.kind * x
-        g = self._cut(at)
+        g = cut(self.sigma, self.q, at)
         plain, mixed = _both(g), self._mixture(g)
         size, off = np.minimum(g * g, 3600.0) + 8.0 / self.sigma, self._error(g, at)
         if self.kind == REMOVE:
@@ -77,12 +77,6 @@ class Law:
         one = np.where(up, mixed[0], 1.0 - plain[0]), np.where(up, 1.0 - mixed[0], plain[0])
         two = np.where(up, plain[0], 1.0 - mixed[0]), np.where(up, 1.0 - plain[0], mixed[0])
         return (one, two), size, off
-
-    def _cut(self, x: Array) -> Array:
-        """The g where l = x; -inf below the least loss."""
-        grown = np.expm1(np.minimum(x, 700.0)) / self.q
-        t = np.log1p(np.maximum(grown, -1.0)) + np.maximum(x - 700.0, 0.0)
-        return np.asarray(self.sigma * t + 0.5 / self.sigma)
 
     def _error(self, g: Array, x: Array) -> float:
         """How far the losses at the cuts g may be from x, where there is any mass."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from psidp.accounting.closed import Closed
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.contour import Contour, NotCertified
+from psidp.accounting.interval import agreed
 from psidp.accounting.lattice import Lattice
 from psidp.accounting.saddle import Saddle, saddle_at_delta, saddle_at_epsilon
 from psidp.accounting.survey import Survey
@@ -47,7 +48,7 @@ class Road(Protocol):
 @np.errstate(all="ignore")
 def epsilon_bounds(steps: Composition, log_delta: float) -> tuple[float, float, str]:
     """Proved lower and upper bounds of the epsilon at which this direction has this log delta, and the road taken."""
-    if not (steps.count.size or steps.gauss > 0.0):
+    if not (steps.count.size or steps.plain.high):
         return 0.0, 0.0, Closed.road
     low, high, road = 0.0, np.inf, ""
     for candidate, guess in _roads_to_epsilon(steps, log_delta):
@@ -55,9 +56,12 @@ def epsilon_bounds(steps: Composition, log_delta: float) -> tuple[float, float, 
         if b - a < high - low:
             road = candidate.road
         low, high = max(low, a), min(high, b)
+        agreed("epsilon", low, high)
         if high - low <= _enough(steps, low, high):
             return low, high, road
-    return max(low, _one_step(steps, log_delta)), min(high, _unsampled(steps, log_delta)), road or "crude bounds"
+    low, high = max(low, _one_step(steps, log_delta)), min(high, _unsampled(steps, log_delta))
+    agreed("epsilon", low, high)
+    return low, high, road or "crude bounds"
 
 
 def _enough(steps: Composition, low: float, high: float) -> float:
@@ -187,9 +191,10 @@ def _unsampled(steps: Composition, log_delta: float) -> float:
 
     Where the record is added, no loss exceeds -sum T log(1-q) either.
     """
+    whole = float(epsilon_from_log_delta(unsampled_psi(steps), log_delta))
     if steps.gauss == 0.0 and (steps.sign == -1.0).all():
-        return float(-(steps.count * np.log1p(-steps.q)).sum()) * (1.0 + 1e-12)
-    return float(epsilon_from_log_delta(unsampled_psi(steps), log_delta))
+        return min(whole, float(-(steps.count * np.log1p(-steps.q)).sum()) * (1.0 + 1e-12))
+    return whole
 
 
 def unsampled_psi(steps: Composition) -> float:
@@ -277,6 +282,7 @@ def delta_bounds(
             known.attained = float(high[center] - low[center])
         left[where] &= high[where] - low[where] > max(close, 2.0 * known.attained)
         left[center] = False
+    agreed("log delta", low, high)
     return low, high, road
 
 
@@ -298,7 +304,7 @@ def stays_below(steps: Composition, epsilon: float, log_delta: float) -> bool:
         bound = Survey(steps, tilted, None, 0.5).log_m2 - c * epsilon + margin
     except NotCertified:
         return False
-    return bool(bound + 1e-9 * (1.0 + abs(bound)) <= log_delta)
+    return bool(bound + 1e-9 * (1.0 + abs(bound)) + 8.0 * ULP * c * (epsilon + 1.0 + abs(np.log(c))) <= log_delta)
 
 
 def _vanished(steps: Composition, flat: Array, left: NDArray[np.bool_], high: Array) -> None:
