@@ -8,10 +8,11 @@ import pytest
 from flint import arb, ctx
 
 from psidp import ContradictionError, Guarantee
-from psidp.accounting import DPSGD, account
+from psidp.accounting import DPSGD, account, largest_sampling_rate
 from psidp.accounting.composition import Composition, cut, loss
 from psidp.accounting.contour import Contour
 from psidp.accounting.interval import agreed
+from psidp.accounting.lattice import Lattice
 from psidp.accounting.plain import Squares, failure, float_above, float_below
 from psidp.accounting.roads import epsilon_bounds
 from psidp.accounting.saddle import saddle_at_epsilon
@@ -152,3 +153,46 @@ class _Road:
     def log_delta(self, epsilon):
         value = np.log(1e-5) - (np.asarray(epsilon) - 1.8)
         return value - 1e-3, value + 1e-3
+
+
+def test_settings_that_crashed_hung_or_said_nothing_are_answered():
+    near = account(DPSGD(0.11, 0.99996, 37)).epsilon(1.7e-12)
+    assert near.width <= 1e-3 * near.lower
+    mixed = account([DPSGD(0.05, 0.3, 100), DPSGD(1.0, 0.01, 10)]).epsilon(1e-5)
+    assert mixed.width <= 1e-3 * mixed.lower
+    almost = account(DPSGD(2.9, 0.9999999, 2)).epsilon(1e-6)
+    whole = account(DPSGD(2.9, 1.0, 2)).epsilon(1e-6)
+    assert almost.upper <= whole.upper * (1 + 1e-9)
+    assert almost.width <= 1e-3 * almost.lower
+
+
+def test_the_search_for_a_rate_ends_where_the_rate_is_tiny():
+    """It went round in circles below 1e-9."""
+    settings = {"noise_multiplier": 0.5, "steps": 1000}
+    rate = largest_sampling_rate(**settings, advantage=1e-6)
+    assert 1e-9 < rate < 1e-8
+    assert account(DPSGD(sampling_rate=rate, **settings)).advantage.upper <= 1e-6
+
+
+def test_many_points_are_answered_in_blocks():
+    steps = Composition.merge([(1.0, 0.01, 1000, 1)])
+    contour = Contour(steps, saddle_at_epsilon(steps, 1.0))
+    epsilon = np.linspace(0.5, 1.5, 40_000)
+    low, high = contour.log_delta(epsilon)
+    assert low.shape == high.shape == epsilon.shape
+    assert (low <= high).all()
+    assert contour.u.size * 40_000 > 1 << 20  # so that there is more than one block
+
+
+@pytest.mark.parametrize("setting", corners.LATTICE)
+def test_the_lattice_encloses_what_ball_arithmetic_says(setting):
+    sigma, q, steps, epsilon, sign, truth = setting
+    with np.errstate(all="ignore"):
+        lattice = Lattice(
+            Composition.merge([(sigma, q, steps, sign)]), epsilon, float(corners.number(truth).log()), 1 << 14
+        )
+        low, high = lattice.log_delta(np.array([epsilon]))
+    exact = corners.number(truth)
+    assert corners.log_at_most(low[0], exact)
+    assert corners.log_at_least(high[0], exact)
+    assert high[0] - low[0] <= 0.05

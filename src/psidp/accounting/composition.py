@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psidp.accounting.plain import Squares
+from psidp.accounting.plain import NOTHING, Squares
 
 __all__ = ["Array", "ComplexArray", "Composition", "cut", "exponent", "loss"]
 
@@ -66,7 +66,7 @@ class Composition:
     q: Array
     count: Array
     sign: Array
-    plain: Squares = Squares()
+    plain: Squares = NOTHING
 
     @classmethod
     def merge(cls, rows: Iterable[tuple[float, float, float, int]], plain: Squares | float = 0.0) -> "Composition":

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import inf, isqrt, nextafter
 
-__all__ = ["Squares", "failure", "float_above", "float_below"]
+__all__ = ["NOTHING", "Squares", "failure", "float_above", "float_below"]
 
 BITS = 2400
 """A unit of 2^-2400 is below 2^-250 of the square of the smallest float."""
@@ -54,6 +54,9 @@ class Squares:
     def between(self) -> tuple["Squares", "Squares"]:
         """Two sums that floats can hold, one not above and one not below: the sum itself, twice, unless it is tiny."""
         return (self, self) if self.high >= TINY or not self.high else (Squares(), Squares(TINY, TINY))
+
+
+NOTHING = Squares()
 
 
 def failure(kappas: Iterable[float]) -> tuple[float, float]:

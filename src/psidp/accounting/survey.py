@@ -73,7 +73,7 @@ class Survey:
         h = self._steps(levels, log_i)
         first, last, omitted = self._range(h)
         count = int((last - first).max()) + 1
-        if not (nodes <= NODE_LIMIT and float(count) * len(h) <= INNER_LIMIT):
+        if not (nodes <= NODE_LIMIT and 0.0 < float(count) * len(h) <= INNER_LIMIT):
             raise NotCertified("the contour is too long")
         exponent = 2 * np.pi * self.y / h[:, None]
         error = np.exp(np.minimum(log_i - exponent[:, :, None], 0.0)) / -np.expm1(-exponent[:, :, None])
