@@ -13,6 +13,7 @@ from psidp.accounting.composition import Composition, cut, loss
 from psidp.accounting.contour import Contour
 from psidp.accounting.interval import agreed
 from psidp.accounting.lattice import Lattice
+from psidp.accounting.law import Law, _log_mass
 from psidp.accounting.plain import Squares, failure, float_above, float_below
 from psidp.accounting.roads import epsilon_bounds
 from psidp.accounting.saddle import saddle_at_epsilon
@@ -196,3 +197,43 @@ def test_the_lattice_encloses_what_ball_arithmetic_says(setting):
     assert corners.log_at_most(low[0], exact)
     assert corners.log_at_least(high[0], exact)
     assert high[0] - low[0] <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [(-7.0, 1.3), (-1.0, 2.4), (-0.3, 0.3), (-0.1, 4.0), (0.1, 0.9), (2.0, 9.0)]
+)
+def test_wide_cells_of_the_noise_hold_their_mass(left, right):
+    """A cell with 0 inside was given the mass between |left| and |right|."""
+    old, ctx.prec = ctx.prec, 200
+    try:
+        truth = ((arb(right) / arb(2).sqrt()).erf() - (arb(left) / arb(2).sqrt()).erf()) / 2
+        low, high = _log_mass(np.array([left]), np.array([right]))
+        assert arb(float(low[0])).exp() <= truth <= arb(float(high[0])).exp()
+        assert high[0] - low[0] <= 1e-12
+    finally:
+        ctx.prec = old
+
+
+def test_a_step_with_next_to_no_noise_beside_an_ordinary_run():
+    """Its cells are wide: delta was said to be 0.0367. It shows the record, with chance q, or multiplies F by 1 - q."""
+    q, epsilon = 1e-3, 1.0
+    rest = account(DPSGD(1.0, 0.5, 3)).delta(epsilon - np.log1p(-q))
+    for sigma in (1e-4, 1e-5, 1e-6):
+        interval = account([DPSGD(sigma, q, 1), DPSGD(1.0, 0.5, 3)]).delta(epsilon)
+        assert interval.lower <= (q + (1.0 - q) * rest.upper) * (1.0 + 1e-12)
+        assert interval.upper >= (q + (1.0 - q) * rest.lower) * (1.0 - 1e-12)
+
+
+@pytest.mark.parametrize("q", [0.6, 0.9999, 1.0 - 1e-7, 1.0 - 1e-10])
+def test_small_likelihood_ratios_keep_their_digits(q):
+    """1 + q (e^t - 1) cancelled where q is near 1: the error was up to 1e7 times what was granted."""
+    old, ctx.prec = ctx.prec, 200
+    try:
+        law = Law(0.2, q, 2.0, 1, -6.0, 6.0)
+        g = np.linspace(-5.0, 5.0, 301)
+        value, granted = law._loss(g)
+        for x, found, error in zip(g.tolist(), value.tolist(), granted.tolist(), strict=True):
+            t = arb(x) / arb(0.2) - 1 / (2 * arb(0.2) ** 2)
+            assert abs((1 - arb(q) + arb(q) * t.exp()).log() - arb(found)) <= arb(error)
+    finally:
+        ctx.prec = old

@@ -24,6 +24,8 @@ POINTS, WEIGHTS = 0.5 * (POINTS + 1.0), 0.5 * WEIGHTS
 FINEST, SHARE = 0.05, 0.125
 """The widest cell of the noise, and its share of sigma: five points of Gauss then integrate to 1e-13."""
 SAFE = 1e-12
+WIDEST = 0.25
+"""Beyond this width five points of Gauss no longer give the noise's mass to SAFE."""
 MOST = 12_000
 """Cells of the noise, beyond those of the lattice; where that makes them too wide, both ends bound the mean."""
 PASSES, COARSE, LEAST = 3, 100.0, 1e-300
@@ -247,13 +249,19 @@ def log_tail(x: Array) -> Array:
 
 
 def _log_mass(left: Array, right: Array) -> tuple[Array, Array]:
-    """log of the noise's mass in each cell, from below and from above, by five points of Gauss around the middle."""
+    """log of the noise's mass in each cell, from below and from above, by five points of Gauss around the middle.
+
+    Cells too wide for them are differences of tails; one with 0 inside is what both tails leave.
+    """
     middle, width = 0.5 * (left + right), right - left
     x = width[:, None] * (POINTS - 0.5)
     mean = (WEIGHTS * np.exp(-middle[:, None] * x - 0.5 * x * x)).sum(1)
     value = np.log(width * mean / SQRT_2PI) - 0.5 * middle * middle
-    wide = np.abs(middle) * width > 0.7
+    wide = (np.abs(middle) * width > 0.7) | (width > WIDEST)
     if wide.any():
+        both = wide & (left < 0.0) & (right > 0.0)
+        value[both] = np.log1p(-tail(-left[both]) - tail(right[both]))
+        wide &= ~both
         near, far = np.minimum(np.abs(left), np.abs(right))[wide], np.maximum(np.abs(left), np.abs(right))[wide]
         value[wide] = log_tail(near) + np.log(-np.expm1(log_tail(far) - log_tail(near)))
     noise = ULP * (256.0 + 4.0 * np.maximum(left * left, right * right)) + 2e-14
