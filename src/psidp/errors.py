@@ -3,6 +3,7 @@
 Bad input is a plain ValueError or TypeError whose sentence names the quantity. The rest is this tree::
 
     PsidpError
+    ├── ContradictionError               two proved bounds exclude each other: a defect of psidp
     ├── EngineError                      the database failed; what it said stays there
     ├── IncomparableError (ValueError)   two guarantees whose curves cross have no order
     ├── MismatchError (ValueError)       adjacency or unit of privacy differ
@@ -26,6 +27,7 @@ __all__ = [
     "BudgetClosedError",
     "BudgetExceededError",
     "ClockError",
+    "ContradictionError",
     "EngineError",
     "IncomparableError",
     "KeyConflictError",
@@ -55,6 +57,16 @@ class PsidpError(Exception):
     def __reduce__(self) -> Any:
         """By its sentence and what it carries, so that it comes back whole from another process."""
         return _again, (type(self), self.args, self.__dict__)
+
+
+class ContradictionError(PsidpError):
+    """Two proved bounds of one number exclude each other. That is a defect of psidp: it gives no answer."""
+
+    def __init__(self, question: str, low: float, high: float) -> None:
+        super().__init__(
+            f"Two proofs contradict each other: {question} would be at least {low!r} and at most {high!r}. This is a "
+            "defect of psidp, not of your settings, so it gives no answer. Please report it with the settings."
+        )
 
 
 class EngineError(PsidpError):

@@ -47,6 +47,8 @@ NOTIONS = (
     ("zcdp",),
 )
 """The ways to name a Gaussian mechanism, each complete in itself."""
+_UP = {"psi", "sensitivity", "fpr", "alpha"}
+"""What is rounded up where it is no float, so that psi errs on the private side; the rest is rounded down."""
 _TOO_WEAK = "promises so little that the psi which covers it is too large for a float"
 
 
@@ -78,8 +80,8 @@ class Guarantee:
     unit: str = "record"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "psi", symbol("psi").number(self.psi) + 0.0)
-        object.__setattr__(self, "kappa", symbol("kappa").number(self.kappa) + 0.0)
+        object.__setattr__(self, "psi", symbol("psi").at_least(self.psi) + 0.0)
+        object.__setattr__(self, "kappa", symbol("kappa").at_least(self.kappa) + 0.0)
         check_adjacency(self.adjacency)
         if not (isinstance(self.unit, str) and self.unit.strip()):
             raise ValueError(f'unit must say whose data is protected, such as "record", got unit={self.unit!r}.')
@@ -109,7 +111,7 @@ class Guarantee:
             >>> round(Guarantee.from_pure(1.0).psi, 4)
             1.232
         """
-        epsilon = symbol("epsilon").number(epsilon)
+        epsilon = symbol("epsilon").at_least(epsilon)
         return cls(_worth(psi_covering_pure(epsilon), {"epsilon": epsilon}), **context)
 
     @classmethod
@@ -120,7 +122,7 @@ class Guarantee:
             >>> Guarantee.from_approximate(1.0, 1e-6).kappa
             1e-06
         """
-        delta = symbol("delta").number(delta)
+        delta = symbol("delta").at_least(delta)
         pure = cls.from_pure(_worth(inf if delta == 1.0 else epsilon, {"epsilon": epsilon, "delta": delta}), **context)
         return cls(pure.psi, delta, **context)
 
@@ -135,7 +137,7 @@ class Guarantee:
             >>> round(Guarantee.from_zcdp(0.5, kappa=1e-6).psi, 3)
             1.54
         """
-        rho = symbol("zcdp").number(rho)
+        rho = symbol("zcdp").at_least(rho)
         return cls(_worth(psi_covering_zcdp(rho, _positive(kappa)), {"zcdp": rho}, _TOO_WEAK), kappa, **context)
 
     @classmethod
@@ -148,7 +150,7 @@ class Guarantee:
             >>> round(Guarantee.from_rdp(8.0, 0.5, kappa=1e-6).psi, 3)
             1.03
         """
-        alpha, rho = symbol("alpha").number(alpha), symbol("rho").number(rho)
+        alpha, rho = symbol("alpha").at_most(alpha), symbol("rho").at_least(rho)
         if not (alpha > 1.0 and rho < inf):
             raise ValueError(f"RDP must have alpha > 1 and a finite rho, got alpha={alpha}, rho={rho}.")
         psi = _worth(psi_covering_rdp(alpha, rho, _positive(kappa)), {"alpha": alpha, "rho": rho}, _TOO_WEAK)
@@ -361,7 +363,9 @@ def _psi_of(notion: dict[str, float]) -> float:
         todo = "".join(f" Give {name} as well." for name in half if name not in given)
         todo += "".join(f" {name} is called {own} here." for name in given for own in _own_names(name))
         raise TypeError(f"exactly one notion must be given: {ways}; got {', '.join(given) or 'none'}.{todo}")
-    numbers = [symbol(name).number(notion[name]) for name in match]
+    numbers = [
+        symbol(name).at_least(notion[name]) if name in _UP else symbol(name).at_most(notion[name]) for name in match
+    ]
     if match == ("sensitivity", "sigma"):
         sensitivity, sigma = numbers
         return _up_until(sensitivity / sigma, lambda p: Fraction(p) * Fraction(sigma) >= Fraction(sensitivity))

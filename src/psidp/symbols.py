@@ -6,6 +6,7 @@ The object that holds a domain also tests it and writes the refusal, so that the
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import inf, nextafter
 from numbers import Integral, Real
 from typing import Any
 
@@ -49,6 +50,16 @@ class Symbol:
         if numbers.ndim:
             raise TypeError(f"{self.name} ({self.meaning}) must be one number, got shape {numbers.shape}.")
         return float(numbers)
+
+    def at_least(self, value: Any) -> float:
+        """The smallest float inside the domain that is not below one exact number, such as a Fraction."""
+        number = self.number(value)
+        return number if not _exact(value) > number else self.number(nextafter(number, inf))
+
+    def at_most(self, value: Any) -> float:
+        """The largest float inside the domain that is not above one exact number, such as a Fraction."""
+        number = self.number(value)
+        return number if not _exact(value) < number else self.number(nextafter(number, -inf))
 
     def refusal(self, value: object, where: tuple[Any, ...] = ()) -> str:
         """The sentence that says `value` is outside the domain."""
@@ -143,6 +154,11 @@ def _nullable(value: Any) -> bool:
 
 PLAIN = {int, float, np.float64, np.float32, np.int64, np.int32}
 """Types of numbers that hide nothing."""
+
+
+def _exact(value: Any) -> Any:
+    """One number as it was given: of a type that compares with a float without being rounded to one."""
+    return value.item() if isinstance(value, np.ndarray) else value
 
 
 def _hides_no_number(value: Any) -> bool:

@@ -167,6 +167,23 @@ def test_renyi_divergence_is_its_integral(alpha, distance, sigma_i, sigma_j):
     assert value == pytest.approx(twins.renyi_by_quadrature(alpha, distance, sigma_i, sigma_j), rel=1e-12)
 
 
+def test_renyi_divergence_is_never_below_the_truth_and_one_float_above_it_at_most():
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        near = rng.random() < 0.5
+        alpha = 1 + 10 ** rng.uniform(-15, 3)
+        sigma_i = 10 ** rng.uniform(-3, 3)
+        sigma_j = sigma_i * (
+            (1 + rng.choice([-1, 1]) * 10 ** rng.uniform(-15, -1)) if near else 10 ** rng.uniform(-1, 4)
+        )
+        distance, d = sigma_j * 10 ** rng.uniform(-9, 1), int(rng.integers(1, 50))
+        value = renyi_divergence(alpha, distance, sigma_i, sigma_j, d)
+        exact = twins.renyi(alpha, distance, sigma_i, sigma_j, d)
+        if value < inf:
+            assert real(np.nextafter(value, 0.0)) <= exact * (1 + real(2) ** -90)
+            assert real(value) >= exact
+
+
 def test_renyi_divergence_of_equal_variances_is_rho():
     for alpha in (1.0, 1.5, 8.0):
         assert renyi_divergence(alpha, 3.0, 2.0, 2.0) == pytest.approx(rho_from_psi(1.5, alpha), rel=1e-14)
@@ -189,7 +206,8 @@ def test_renyi_divergence_is_continuous_at_the_orders_one_and_infinity():
 
 def test_renyi_divergence_is_infinite_where_the_first_is_too_wide():
     assert renyi_divergence(3.0, 1.0, 2.0, 1.0) == inf
-    assert renyi_divergence(4 / 3, 0.0, 2.0, 1.0) == inf  # alpha vj + (1 - alpha) vi = 0
+    assert renyi_divergence(1.125, 0.0, 3.0, 1.0) == inf  # alpha vj + (1 - alpha) vi = 0
+    assert 50.0 < renyi_divergence(4 / 3, 0.0, 2.0, 1.0) < inf  # the float is just below 4/3
     assert renyi_divergence(1.3, 0.0, 2.0, 1.0) < inf
     assert renyi_divergence(inf, 0.0, 2.0, 1.0) == inf
     assert renyi_divergence(inf, 1.0, 1.0, 1.0) == inf

@@ -75,6 +75,14 @@ def rdp_epsilon(rho: float, alpha: float, delta: float, conversion: str) -> arb:
     return r + ((a - 1) / a).log() - (d.log() + a.log()) / (a - 1)
 
 
+def renyi(alpha: float, distance: float, sigma_i: float, sigma_j: float, dimension: int) -> arb:
+    """The textbook formula, in balls; alpha > 1 and s > 0."""
+    a, vi, vj = real(alpha), real(sigma_i) ** 2, real(sigma_j) ** 2
+    s = a * vj + (1 - a) * vi
+    spread = (vj / vi).log() / 2 + (vj / s).log() / (2 * (a - 1))
+    return dimension * spread + a * real(distance) ** 2 / (2 * s)
+
+
 def renyi_by_quadrature(alpha: float, distance: float, sigma_i: float, sigma_j: float) -> float:
     """log E_j[(p_i/p_j)^alpha]/(alpha - 1) in one dimension, or E_i[log p_i/p_j] for alpha = 1, as an integral."""
 

@@ -14,6 +14,8 @@ __all__ = ["calibrate", "largest_sampling_rate", "largest_steps"]
 
 CLOSE = 2e-11
 """Relative distance at which the search stops; what is given back is checked, not only close."""
+LEAST_RATE = 1e-12
+"""Below this no rate is looked for: 0 is the answer."""
 Loss = Callable[[PrivacyCurve], float]
 
 
@@ -139,14 +141,12 @@ def largest_sampling_rate(
 
     if excess(1.0) <= 0.0:
         return 1.0
-    low, high = 0.0, 1.0
+    low, high = LEAST_RATE, 1.0
+    if not excess(low) <= 0.0:
+        return 0.0
     while high - low > CLOSE * high:
-        middle = (low * high) ** 0.5 if low > 1e-9 else (1e-12 if high <= 2e-12 else max(high * 1e-2, 1e-12))
-        if low > 0.5 * high:
-            middle = 0.5 * (low + high)
+        middle = (low * high) ** 0.5 if low < 0.5 * high else 0.5 * (low + high)
         low, high = (middle, high) if excess(middle) <= 0.0 else (low, middle)
-        if high <= 1e-12:
-            return 0.0
     return low
 
 

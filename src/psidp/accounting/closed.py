@@ -7,7 +7,7 @@ r = 1 - (1-q) e^epsilon, which is 0 once r <= 0 (Balle, Barthe and Gaboardi 2018
 
 import numpy as np
 
-from psidp.accounting.composition import Array, Composition
+from psidp.accounting.composition import Array, Composition, exponent
 from psidp.accounting.table import ULP
 from psidp.maths.profile import log_delta_from_psi
 
@@ -28,22 +28,21 @@ class Closed:
     @staticmethod
     def fits(steps: Composition) -> bool:
         """Whether this composition has a closed form."""
-        return not steps.count.size or (steps.gauss == 0.0 and steps.count.size == 1 and steps.steps == 1.0)
+        return not steps.count.size or (not steps.plain.high and steps.count.size == 1 and steps.steps == 1.0)
 
     def log_delta(self, epsilon: Array) -> tuple[Array, Array]:
         """Proved lower and upper bounds of log delta at each epsilon >= 0."""
         epsilon = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
         if not self.steps.count.size:
-            return _gaussian(float(np.sqrt(self.steps.gauss)), epsilon, 4.0 * ULP)
+            return _gaussian(*self.steps.plain.psi, epsilon, 0.0)
         sigma, q = float(self.steps.sigma[0]), float(self.steps.q[0])
         with np.errstate(all="ignore"):
             return (_remove if self.steps.sign[0] > 0 else _add)(sigma, q, epsilon)
 
 
 def _remove(sigma: float, q: float, epsilon: Array) -> tuple[Array, Array]:
-    x = np.minimum(epsilon, 700.0)
-    inner = np.log1p(np.expm1(x) / q) + (epsilon - x)
-    lower, upper = _gaussian(1.0 / sigma, inner, 8.0 * ULP)
+    """q delta_psi(t) with t = log(1 + (e^epsilon - 1)/q), in logarithms where e^epsilon/q is no float."""
+    lower, upper = _gaussian(1.0 / sigma, 1.0 / sigma, exponent(q, epsilon), 16.0 * ULP)
     slack = 8.0 * ULP * (1.0 + abs(np.log(q)))
     return lower + np.log(q) - slack, upper + np.log(q) + slack
 
@@ -52,18 +51,18 @@ def _add(sigma: float, q: float, epsilon: Array) -> tuple[Array, Array]:
     """r is known to a few roundings of e^epsilon, so both ends of it are tried; delta increases with r."""
     ends = []
     for side in (-1.0, 1.0):
-        r = q - (1.0 - q) * np.expm1(epsilon) + side * 8.0 * ULP * np.exp(epsilon)
+        r = q - (1.0 - q) * np.expm1(epsilon) + side * 8.0 * ULP * (q + (1.0 - q) * np.exp(epsilon))
         good = r > 0.0
         r = np.where(good, np.minimum(r, q), q)
         inner = np.maximum(epsilon + np.log(q / r), 0.0)
-        bounds = _gaussian(1.0 / sigma, inner, 16.0 * ULP)
+        bounds = _gaussian(1.0 / sigma, 1.0 / sigma, inner, 16.0 * ULP)
         value = bounds[0 if side < 0 else 1] + np.log(r) + side * 16.0 * ULP * (1.0 + np.abs(np.log(r)))
         ends.append(np.where(good, value, -np.inf))
     return ends[0], ends[1]
 
 
-def _gaussian(psi: float, epsilon: Array, wobble: float) -> tuple[Array, Array]:
+def _gaussian(psi_low: float, psi_high: float, epsilon: Array, wobble: float) -> tuple[Array, Array]:
     """log delta_psi with psi and epsilon known to a relative `wobble`: delta falls with epsilon and grows with psi."""
-    high = log_delta_from_psi(psi * (1.0 + wobble), np.maximum(epsilon * (1.0 - wobble) - wobble, 0.0))
-    low = log_delta_from_psi(psi * (1.0 - wobble), epsilon * (1.0 + wobble) + wobble)
+    high = log_delta_from_psi(psi_high * (1.0 + wobble), np.maximum(epsilon * (1.0 - wobble) - wobble, 0.0))
+    low = log_delta_from_psi(psi_low * (1.0 - wobble), epsilon * (1.0 + wobble) + wobble)
     return low * (1.0 + GRANTED) - GRANTED, np.minimum(high * (1.0 - GRANTED) + GRANTED, 0.0)

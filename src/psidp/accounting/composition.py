@@ -6,61 +6,96 @@ A(1+z) in the remove direction and A(-z) in the add direction, A(s) = E[F(g)^s].
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "ComplexArray", "Composition", "loss"]
+from psidp.accounting.plain import NOTHING, Squares
+
+__all__ = ["Array", "ComplexArray", "Composition", "cut", "exponent", "loss"]
 
 Array = NDArray[Any]
 """Real numbers, of double or extended precision."""
 ComplexArray = NDArray[Any]
+FAR, NEAR = 700.0, 2.0
+"""From where on e^t, or e^x/q, is written as a logarithm."""
+MOST_STEPS = 2**53
+"""As many steps as a float counts one by one."""
 
 
 def loss(sigma: Array, q: Array, g: Array) -> tuple[Array, Array]:
     """l = log F(g) and v = q e^t/F(g), the derivative of l being v/sigma; v increases with g from 0 to 1."""
     t = g / sigma - 0.5 / (sigma * sigma)
-    capped = np.minimum(t, 700.0)
-    log_f = np.log1p(q * np.expm1(capped)) + (t - capped)
-    return log_f, q * np.exp(t - log_f)
+    log_f = np.log1p(q * np.expm1(np.minimum(t, FAR)))
+    if np.any(q > 0.5):  # 1 + q (e^t - 1) would cancel where F is small; 1 - q is exact there
+        log_f = np.where((q > 0.5) & (t < -0.5), np.log((1.0 - q) + q * np.exp(np.minimum(t, 0.0))), log_f)
+    v = q * np.exp(np.minimum(t, FAR) - log_f)
+    if not (t > FAR).any():
+        return log_f, v
+    log_far = np.logaddexp(np.log1p(-q), np.log(q) + t)  # e^t is no float, and q may be as small as e^-t
+    return np.where(t > FAR, log_far, log_f), np.where(t > FAR, np.exp(np.log(q) + t - log_far), v)
+
+
+def exponent(q: Array | float, x: Array, nudge: float = 0.0) -> Array:
+    """The t where l = x, log(1 + (e^x - 1)/q), with that ratio moved up by a share `nudge`; -inf below all losses."""
+    grown = np.expm1(np.minimum(x, NEAR))
+    ratio = grown / q
+    near = np.log1p(np.maximum(ratio + nudge * np.abs(ratio), -1.0))
+    near = np.where(ratio < 1e300, near, np.log(np.maximum(grown, 0.0) + q) - np.log(q))
+    far = x - np.log(q) + np.log1p(-(1.0 - q) * np.exp(-np.maximum(x, NEAR)))
+    return np.where(x > NEAR, far, near)
+
+
+def cut(sigma: Array | float, q: Array | float, x: Array, nudge: float = 0.0) -> Array:
+    """The g where l = x, from `exponent`."""
+    return np.asarray(sigma * exponent(q, x, nudge) + 0.5 / sigma)
 
 
 @dataclass(frozen=True)
 class Composition:
-    """`count` steps each of the sampled Gaussian (sigma, q), some of them mirrored, and plain Gaussians
-    whose squared psi add up to `gauss`.
+    """`count` steps each of the sampled Gaussian (sigma, q), some of them mirrored, and plain Gaussians.
 
     `sign` is +1 where the record is removed (the mixture is the numerator), -1 where it is added, and 2 for
-    C_gamma, the symmetric bound for batches drawn without replacement.
+    C_gamma, the symmetric bound for batches drawn without replacement. `plain` is the sum of the squared psi of the
+    plain Gaussians.
     """
 
     sigma: Array
     q: Array
     count: Array
     sign: Array
-    gauss: float = 0.0
+    plain: Squares = NOTHING
 
     @classmethod
-    def merge(cls, rows: Iterable[tuple[float, float, float, int]], gauss: float = 0.0) -> "Composition":
-        """The composition of rows (sigma, q, count, sign), equal rows added up, unsampled ones moved into gauss."""
-        counts: dict[tuple[float, float, int], float] = {}
+    def merge(cls, rows: Iterable[tuple[float, float, float, int]], plain: Squares | float = 0.0) -> "Composition":
+        """The composition of rows (sigma, q, count, sign), equal rows added up, unsampled ones moved into plain."""
+        counts: dict[tuple[float, float, int], int] = {}
         for sigma, q, count, sign in rows:
-            if q == 1.0:
-                gauss += count / (sigma * sigma)
-            elif q > 0.0:
-                counts[sigma, q, sign] = counts.get((sigma, q, sign), 0.0) + count
-        keys = sorted(counts)
-        columns = np.array([(s, q, counts[s, q, sign], sign) for s, q, sign in keys], dtype=np.float64).reshape(-1, 4)
-        return cls(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], gauss)
+            if q > 0.0:
+                key = (sigma, q, 0 if q == 1.0 else sign)
+                counts[key] = counts.get(key, 0) + int(count)
+        total = plain if isinstance(plain, Squares) else Squares.of([(Fraction(plain), 1)])
+        total += Squares.of((1 / Fraction(sigma) ** 2, n) for (sigma, _, sign), n in counts.items() if not sign)
+        keys = sorted(key for key in counts if key[2])
+        if not all(counts[key] <= MOST_STEPS for key in keys):
+            raise ValueError("steps (number of noisy steps) must be at most 2^53 for all equal runs together.")
+        columns = np.array([(*key[:2], counts[key], key[2]) for key in keys], dtype=np.float64).reshape(-1, 4)
+        return cls(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], total)
 
     @property
     def mirrored(self) -> "Composition":
         """The same steps seen from the other direction."""
         sign = np.where(self.sign == 2.0, 2.0, -self.sign)
-        return Composition(self.sigma, self.q, self.count, sign, self.gauss)
+        return replace(self, sign=sign)
+
+    @property
+    def gauss(self) -> float:
+        """The sum of the squared psi of the plain Gaussians, to the nearest float."""
+        return self.plain.value
 
     @cached_property
     def steps(self) -> float:

@@ -18,6 +18,9 @@ from psidp.accounting.window import Window
 
 __all__ = ["Contour", "NotCertified"]
 
+BLOCK = 1 << 20
+"""Entries of a table of nodes by epsilons at once: 1e5 points take megabytes, not gigabytes."""
+
 
 class Contour:
     """A table of M(z)/(z (z+1)) on one line, good for every epsilon near the one it was made for."""
@@ -32,6 +35,8 @@ class Contour:
     ) -> None:
         if extended and not np.finfo(np.longdouble).nmant == 63:
             raise NotCertified("no fast extended precision here")
+        if not (1.0 + saddle.c) - 1.0 == saddle.c > 0.0:
+            raise NotCertified("1 + c is no float")
         self.steps, self.c, self.saddle, self.window = steps, saddle.c, saddle, window
         self.tolerance, self.extended = tolerance, extended
         self.real_type: Any = np.longdouble if extended else np.float64
@@ -59,19 +64,23 @@ class Contour:
         table = Table(steps, bounds, self.window, self.c, self.real_type)
         self.u = np.arange(bounds.nodes + 1).astype(self.real_type) * bounds.du
         change, error = table.change(self.u)
-        gauss = 0.5 * steps.gauss
-        c, u = self.c, self.u
+        gauss = 0.5 * (self.real_type(steps.plain.value) + self.real_type(steps.plain.rest))
+        c, u = self.real_type(self.c), self.u
         self.log_m = table.log_a + gauss * c * (c + 1.0)
         self.real = change.real - gauss * u * u
         self.phase = change.imag + gauss * (2.0 * c + 1.0) * u
         size = table.size + gauss * (np.abs(c * (c + 1.0)) + u * u + (2.0 * c + 1.0) * u)
         self.error = error + LIBM * self.ulp * (len(steps.count) + 2.0) * (size + 1.0)
         self.kernel = 1.0 / ((c + 1j * u) * (c + 1.0 + 1j * u))
-        self.weight = np.where(u > 0, 2.0, 1.0) * (bounds.du / (2 * np.pi))
+        self.weight = np.where(u > 0, 2.0, 1.0) * (bounds.du / (8 * np.arctan(self.real_type(1.0))))
 
     def log_delta(self, epsilon: Array) -> tuple[Array, Array]:
         """Proved lower and upper bounds of log delta at each epsilon; -inf below where nothing is proved."""
         epsilon = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+        rows = max(BLOCK // self.u.size, 1)
+        if epsilon.size > rows:
+            parts = [self.log_delta(epsilon[i : i + rows]) for i in range(0, epsilon.size, rows)]
+            return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
         with np.errstate(all="ignore"):
             value, error, alias, log_scale = self._sum(epsilon)
             low, high = (0.0, 0.0) if self.window is None else np.array(self.window.aside(epsilon)) * np.exp(-log_scale)
@@ -106,6 +115,7 @@ class Contour:
     def _sum(self, epsilon: Array) -> tuple[Array, Array, Array, Array]:
         """The trapezoid sum, its error, its alias, all divided by e^(log_scale)."""
         c, u, bounds = self.c, self.u, self.bounds
+        slack = 8.0 * ULP * (np.abs(bounds.log_tail) + np.abs(bounds.log_m2) + np.abs(self.log_m) + bounds.c2 * epsilon)
         log_scale = self.log_m - c * epsilon.astype(self.real_type)
         modulus = self.weight * np.exp(self.real) * np.abs(self.kernel)
         angle = self.phase + np.angle(self.kernel)
@@ -116,10 +126,10 @@ class Contour:
         common = LIBM * self.ulp * (abs(self.log_m) + 1.0)
         relative = self.error + self.ulp * (LIBM * (np.abs(angle) + u * epsilon[:, None] + 4.0) + rows + 4.0)
         error = (modulus * np.expm1(relative + common + LIBM * self.ulp * c * epsilon[:, None])).sum(1)
-        tail = np.exp(bounds.log_tail - self.log_m)
+        tail = np.exp(bounds.log_tail - self.log_m + slack)
         period = 2 * np.pi / bounds.du
         left = -log_scale - c * period - np.log(-np.expm1(-c * period))
         reach = (bounds.c2 - c) * (epsilon + period)
         right = bounds.log_m2 - self.log_m - reach - np.log(-np.expm1(-(bounds.c2 - c) * period))
         generous = 1.0 + 1e-9
-        return value, (error + tail) * generous, (np.exp(left) + np.exp(right)) * generous, log_scale
+        return value, (error + tail) * generous, (np.exp(left + slack) + np.exp(right + slack)) * generous, log_scale

@@ -1,7 +1,9 @@
 """The privacy curve: everything a series of releases gives away, as intervals with both sides proved."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,8 @@ import numpy as np
 from psidp.accounting import envelope, roc
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.events import DPSGD
-from psidp.accounting.interval import Interval
+from psidp.accounting.interval import ROUNDING, Interval, agreed, between
+from psidp.accounting.plain import Squares, failure, float_above, float_below
 from psidp.accounting.roads import delta_bounds, epsilon_bounds, stays_below
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
@@ -18,7 +21,6 @@ from psidp.symbols import symbol
 
 __all__ = ["PrivacyCurve", "account"]
 
-ROUNDING = 2.0**-50
 Event = DPSGD | Guarantee
 
 
@@ -27,12 +29,14 @@ class PrivacyCurve:
     """What a series of events costs. Made by `account`; every answer is an Interval.
 
     `below` and `above` hold the compositions whose profiles bound the true one, each from both directions of
-    adjacency. They are the same except without replacement, where the truth lies between an attained pair and C_gamma.
+    adjacency. They are the same except without replacement, where the truth lies between an attained pair and C_gamma,
+    and beside a plain Gaussian too weak for a float. The failure probability lies between kappa_below and kappa.
     """
 
     below: tuple[Composition, ...]
     above: tuple[Composition, ...]
     kappa: float = 0.0
+    kappa_below: float = 0.0
     adjacency: Adjacency = "add-remove"
     unit: str = "record"
     events: tuple[Event, ...] = ()
@@ -47,9 +51,7 @@ class PrivacyCurve:
         """
         values = symbol("epsilon").array(epsilon)
         low, high, road = self.log_delta(values.ravel())
-        with np.errstate(under="ignore"):
-            lower, upper = np.exp(low) * (1.0 - ROUNDING), np.exp(high) * (1.0 + ROUNDING)
-        return _shaped(self._failed(lower, -1.0), np.minimum(self._failed(upper, 1.0), 1.0), values, road)
+        return _shaped(*self._failed(*between(low, high)), values, road)
 
     def epsilon(self, delta: Any) -> Interval:
         """Smallest epsilon such that (epsilon, delta)-DP holds, for each delta in (0, 1); inf where delta <= kappa.
@@ -84,20 +86,23 @@ class PrivacyCurve:
     @property
     def advantage(self) -> Interval:
         """Largest TPR - FPR of any attack: delta(0), the same in both directions."""
-        low, high = np.exp(_at_zero(self.below[0])[0]), np.exp(_at_zero(self.above[0])[1])
-        lower, upper = self._failed(np.array([low, high * (1.0 + ROUNDING)]), 0.0)
-        return Interval(float(lower * (1.0 - ROUNDING)), min(float(upper * (1.0 + ROUNDING)), 1.0))
+        low, high = _at_zero(self.below[0])[0], _at_zero(self.above[0])[1]
+        lower, upper = self._failed(*between(low, high))
+        return Interval(float(lower), float(upper))
 
     @property
     def auc(self) -> Interval:
         """Area under the ROC curve of the best attack, the same in both directions.
 
-        AUC = (1 + TV)/2, TV the advantage against the composition of the series with its own mirror image.
+        AUC = (1 + TV)/2, TV the advantage against the composition of the series with its own mirror image; and a ROC
+        curve with advantage A has an area from (1 + A)/2 to 1/2 + A - A^2/2.
         """
         low, high = np.exp(_at_zero(_with_mirror(self.below[0]))[0]), np.exp(_at_zero(_with_mirror(self.above[0]))[1])
-        rest = (1.0 - self.kappa) ** 2
-        lower, upper = (1.0 - rest * 0.5 * (1.0 - tv) for tv in (low, high))
-        return Interval(max(float(lower) - ROUNDING, 0.5), min(float(upper) + ROUNDING, 1.0))
+        first, second = np.exp(_at_zero(self.below[0])[0]), min(np.exp(_at_zero(self.above[0])[1]), 1.0)
+        low, high = max(low, first), min(high, 1.0 - (1.0 - second) ** 2)
+        lower, upper = ((1.0 - k) ** 2 * 0.5 * (1.0 - tv) for k, tv in ((self.kappa_below, low), (self.kappa, high)))
+        agreed("the AUC", 1.0 - lower - ROUNDING, 1.0 - upper + ROUNDING)
+        return Interval(max(1.0 - float(lower) - ROUNDING, 0.5), min(1.0 - float(upper) + ROUNDING, 1.0))
 
     def guarantee(self, kappa: float) -> Guarantee:
         """The Guarantee(psi, kappa) with the smallest psi that covers the whole curve, both directions; rounded up.
@@ -108,11 +113,8 @@ class PrivacyCurve:
             >>> round(account(DPSGD(1.0, 0.01, 1000)).guarantee(kappa=1e-10).psi, 6)
             0.51...
         """
-        rest = self._remaining(kappa)
-        if not self.above[0].count.size:
-            psi = float(np.sqrt(self.above[0].gauss)) * (1.0 + ROUNDING)
-        else:
-            psi = envelope.covering_psi(self.above, rest)
+        rest, sampled = self._remaining(kappa), self.above[0].count.size
+        psi = envelope.covering_psi(self.above, rest) if sampled else self.above[0].plain.psi[1]
         return Guarantee(psi, kappa, self.adjacency, self.unit)
 
     def regret(self, kappa: float) -> Interval:
@@ -138,38 +140,48 @@ class PrivacyCurve:
             low = np.maximum(low, lower) if self.below is self.above else low
         for steps in () if self.below is self.above else self.below:
             low = np.maximum(low, delta_bounds(steps, epsilon)[0])
-        return low, np.maximum(low, high), road
+        agreed("log delta", low, high)
+        return low, high, road
 
     def _epsilon(self, delta: float) -> tuple[float, float, str]:
-        if not delta > self.kappa:
+        if not delta > self.kappa_below:
             return float(np.inf), float(np.inf), "failure probability"
-        target = (delta - self.kappa) / (1.0 - self.kappa)
-        wobble = 4.0 * ROUNDING * delta / (delta - self.kappa) if self.kappa > 0 else 0.0
-        log_delta = float(np.log(target))
-        both = [epsilon_bounds(self.above[0], log_delta - wobble)]
+        if not delta > self.kappa:
+            return 0.0, float(np.inf), "failure probability"
+        below, above = (_log_rest(delta, kappa) for kappa in (self.kappa_below, self.kappa))
+        both = [epsilon_bounds(self.above[0], above[0])]
         for steps in self.above[1:]:
-            if not stays_below(steps, both[0][0], log_delta - wobble):
-                both.append(epsilon_bounds(steps, log_delta - wobble))
+            if not stays_below(steps, both[0][0], above[0]):
+                both.append(epsilon_bounds(steps, above[0]))
         lower = max(low for low, _, _ in both)
-        if wobble or self.below is not self.above:
-            lower = max(epsilon_bounds(steps, log_delta + wobble)[0] for steps in self.below)
+        if below[1] != above[0] or self.below is not self.above:
+            lower = max(epsilon_bounds(steps, below[1])[0] for steps in self.below)
         upper = max(high for _, high, _ in both)
-        return min(lower, upper), upper, max(both)[2]
+        agreed(f"epsilon at delta = {delta!r}", lower, upper)
+        return lower, upper, max(both)[2]
 
-    def _failed(self, delta: Array, side: float) -> Array:
-        """kappa + (1 - kappa) delta, rounded to one side."""
+    def _failed(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """kappa + (1 - kappa) rate of both ends, rounded to its side."""
+        if self.kappa > 0.0:
+            lower = (self.kappa_below + (1.0 - self.kappa_below) * lower) * (1.0 - ROUNDING)
+            upper = (self.kappa + (1.0 - self.kappa) * upper) * (1.0 + ROUNDING)
+        return lower, np.minimum(upper, 1.0)
+
+    def _stretched(self, fpr: Array) -> tuple[Array, Array]:
+        """fpr/(1 - kappa), at most 1, rounded down and up."""
         if self.kappa == 0.0:
-            return delta
-        return np.asarray((self.kappa + (1.0 - self.kappa) * delta) * (1.0 + side * ROUNDING))
+            return fpr, fpr
+        low, high = fpr / (1.0 - self.kappa_below) * (1.0 - ROUNDING), fpr / (1.0 - self.kappa) * (1.0 + ROUNDING)
+        return np.minimum(low, 1.0), np.minimum(high, 1.0)
 
     def _failed_roc(self, rate: Callable[[Array], tuple[Array, Array]], fpr: Array) -> tuple[Array, Array]:
-        inner = np.minimum(fpr / (1.0 - self.kappa), 1.0)
-        lower, upper = rate(inner)
-        return self._failed(lower, -1.0), np.minimum(self._failed(upper, 1.0), 1.0)
+        low, high = self._stretched(fpr)
+        return self._failed(*_at_both(rate, low, high))
 
     def _failed_fnr(self, rate: Callable[[Array], tuple[Array, Array]], fpr: Array) -> tuple[Array, Array]:
-        lower, upper = rate(np.minimum(fpr / (1.0 - self.kappa), 1.0))
-        return (1.0 - self.kappa) * lower * (1.0 - ROUNDING), (1.0 - self.kappa) * upper * (1.0 + ROUNDING)
+        low, high = self._stretched(fpr)
+        lower, upper = _at_both(rate, high, low)
+        return (1.0 - self.kappa) * lower * (1.0 - ROUNDING), (1.0 - self.kappa_below) * upper * (1.0 + ROUNDING)
 
     def _rates(self, fpr: Any, rate: Any, worse: Any, failed: Any) -> Interval:
         """Bounds of a rate in the worse direction: the lower profile bounds one side, the upper one the other."""
@@ -184,7 +196,8 @@ class PrivacyCurve:
             return first, second
 
         lower, upper = failed(both, values.ravel())
-        return _shaped(lower, np.maximum(lower, upper), values)
+        agreed("a rate", lower, upper)
+        return _shaped(lower, upper, values)
 
     def _remaining(self, kappa: float) -> float:
         """The failure probability left for the sampled part, after what the events have already spent."""
@@ -219,22 +232,23 @@ def account(events: Event | Iterable[Event]) -> PrivacyCurve:
         values = sorted({str(getattr(event, name)) for event in series})
         if len(values) > 1:
             raise MismatchError(f"events must share one {name}, got {' and '.join(map(repr, values))}.")
-    gauss = float(np.sum([event.psi**2 for event in series if isinstance(event, Guarantee)]))
-    kept = float(np.sum([np.log1p(-event.kappa) for event in series if isinstance(event, Guarantee)]))
+    guarantees = [event for event in series if isinstance(event, Guarantee)]
     runs = [event for event in series if isinstance(event, DPSGD)]
-    below = _both_ways([(r, 1) for r in runs], gauss)
-    whole = all(run.sampling == "poisson" for run in runs)
-    above = below if whole else _both_ways([(r, 1 if r.sampling == "poisson" else 2) for r in runs], gauss)
+    plain = Squares.of((Fraction(psi) ** 2, count) for psi, count in Counter(g.psi for g in guarantees).items())
+    floor, ceiling = plain.between() if any(0.0 < run.sampling_rate < 1.0 for run in runs) else (plain, plain)
+    below = above = _both_ways([(r, 1) for r in runs], floor)
+    if floor is not ceiling or not all(run.sampling == "poisson" for run in runs):
+        above = _both_ways([(r, 1 if r.sampling == "poisson" else 2) for r in runs], ceiling)
     first = series[0]
     assert first.adjacency is not None
-    kappa = float(-np.expm1(kept)) * (1.0 + 4.0 * ROUNDING)
-    return PrivacyCurve(below, above, kappa, first.adjacency, first.unit, tuple(series))
+    kappa_below, kappa = failure(g.kappa for g in guarantees)
+    return PrivacyCurve(below, above, kappa, kappa_below, first.adjacency, first.unit, tuple(series))
 
 
-def _both_ways(runs: Sequence[tuple[DPSGD, int]], gauss: float) -> tuple[Composition, ...]:
+def _both_ways(runs: Sequence[tuple[DPSGD, int]], plain: Squares) -> tuple[Composition, ...]:
     """The composition seen from both directions, once where they are the same."""
     steps = Composition.merge(
-        [(run.noise_multiplier, run.sampling_rate, float(run.steps), kind) for run, kind in runs], gauss
+        [(run.noise_multiplier, run.sampling_rate, float(run.steps), kind) for run, kind in runs], plain
     )
     return (steps,) if not (np.abs(steps.sign) == 1.0).any() else (steps, steps.mirrored)
 
@@ -252,7 +266,19 @@ def _with_mirror(steps: Composition) -> Composition:
         for one in (steps, other)
         for s, q, t, k in zip(one.sigma, one.q, one.count, one.sign, strict=True)
     ]
-    return Composition.merge(rows, 2.0 * steps.gauss)
+    return Composition.merge(rows, steps.plain + steps.plain)
+
+
+def _log_rest(delta: float, kappa: float) -> tuple[float, float]:
+    """log of (delta - kappa)/(1 - kappa), what is left for the rest, from that ratio rounded down and up."""
+    ratio = (Fraction(delta) - Fraction(kappa)) / (1 - Fraction(kappa))
+    return float(np.log(float_below(ratio))), float(np.log(float_above(ratio)))
+
+
+def _at_both(rate: Callable[[Array], tuple[Array, Array]], first: Array, second: Array) -> tuple[Array, Array]:
+    """The lower bound of a rate at one argument and the upper bound at another, which is often the same."""
+    lower, upper = rate(first)
+    return lower, upper if second is first else rate(second)[1]
 
 
 def _shaped(lower: Array, upper: Array, like: Array, road: str = "") -> Interval:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from psidp.accounting.composition import Array, Composition
-from psidp.accounting.interval import Interval
+from psidp.accounting.interval import Interval, agreed
 from psidp.accounting.roads import Known, delta_bounds, epsilon_bounds, unsampled_psi
 from psidp.guarantee import Guarantee
 from psidp.maths.implied import psi_from_epsilon_delta
@@ -42,7 +42,7 @@ def covering_psi(directions: tuple[Composition, ...], kappa: float) -> float:
 def _cover(steps: Composition, kappa: float, need: float) -> tuple[float, float]:
     """psi that covers one direction, and psi that it needs at least; cells below `need` are not looked into."""
     end = epsilon_bounds(steps, float(np.log(kappa)) - 1e-15)[1]
-    best, last = unsampled_psi(steps), np.inf
+    best, last, own = unsampled_psi(steps), np.inf, 0.0
     if end == 0.0 or not end < np.inf:
         return (0.0 if end == 0.0 else best), need
     cells = CELLS if need == 0.0 else CELLS // 3
@@ -51,13 +51,15 @@ def _cover(steps: Composition, kappa: float, need: float) -> tuple[float, float]
     low, high = _reduced(steps, epsilon, kappa, 1e-5, known)
     for turn in range(ROUNDS):
         high[-1] = min(high[-1], 0.0)
-        need = max(need, float(np.max(_implied(epsilon, low))))
+        own = max(own, float(np.max(_implied(epsilon, low))))
+        need = max(need, own)
         chords = _chords(epsilon, high)
         if not np.isfinite(chords).all():
             high = np.fmin(high, _below_chords(epsilon, high))
             chords = _chords(epsilon, high)
+        best = min(best, float(np.max(chords)))
+        agreed("psi", own, best)
         found = max(float(np.max(chords)), need)
-        best = min(best, found)
         if turn >= PATIENCE and not (found - need < SLOWEST * (last - need) and epsilon.size < MOST):
             break
         last = found
@@ -134,11 +136,12 @@ def regret(guarantee: Guarantee, delta: Callable[[Array], Interval]) -> Interval
         values = delta(epsilon)
         mine = np.asarray(guarantee.delta(epsilon))
         ahead = 1.0 + np.exp(epsilon)
-        at = np.where(np.isfinite(epsilon), (mine - values.upper) / ahead, 0.0)
+        at = np.where(np.isfinite(epsilon), (mine * (1.0 - 1e-14) - values.upper) / ahead, 0.0)
         cell = np.maximum((mine[:-1] - values.lower[1:]) / ahead[:-1], 0.0)
         lower, upper = max(float(at.max()) * (1.0 - 1e-12), 0.0), float(cell.max()) * (1.0 + 1e-12)
         open_cells = np.flatnonzero((cell > lower * 1.01 + 1e-15) & np.isfinite(epsilon[1:]))
         if not open_cells.size:
             break
         epsilon = np.sort(np.concatenate((epsilon, _inside(epsilon, open_cells))))
-    return Interval(min(lower, upper), upper)
+    agreed("the regret", lower, upper)
+    return Interval(lower, upper)

@@ -40,8 +40,8 @@ class DPSGD:
     unit: str = "record"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "noise_multiplier", symbol("noise_multiplier").number(self.noise_multiplier))
-        object.__setattr__(self, "sampling_rate", symbol("sampling_rate").number(self.sampling_rate))
+        object.__setattr__(self, "noise_multiplier", symbol("noise_multiplier").at_most(self.noise_multiplier))
+        object.__setattr__(self, "sampling_rate", symbol("sampling_rate").at_least(self.sampling_rate))
         object.__setattr__(self, "steps", whole_steps(self.steps))
         expected = _adjacency_of(self.sampling)
         given = expected if self.adjacency is None else check_adjacency(self.adjacency)

@@ -5,7 +5,28 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Interval"]
+from psidp.errors import ContradictionError
+from psidp.maths.normal import TINY
+
+__all__ = ["ROUNDING", "Interval", "agreed", "between"]
+
+ROUNDING = 2.0**-50
+"""What a handful of operations can lose, relative to the largest term."""
+
+
+@np.errstate(under="ignore")
+def between(log_low: Any, log_high: Any) -> tuple[Any, Any]:
+    """e^low rounded down and e^high rounded up: what is too small for a float is 0 below and 5e-324 above."""
+    lower = np.maximum(np.exp(log_low) * (1.0 - ROUNDING) - TINY, 0.0)
+    return lower, np.where(log_high > -np.inf, np.exp(log_high) * (1.0 + ROUNDING) + TINY, 0.0)
+
+
+def agreed(question: str, low: Any, high: Any) -> None:
+    """Raise unless every proved lower bound is at most the upper bound beside it: proofs that differ hide a defect."""
+    fine = np.asarray(low) <= np.asarray(high)
+    if not fine.all():
+        where = int(np.argmin(fine))
+        raise ContradictionError(question, float(np.ravel(low)[where]), float(np.ravel(high)[where]))
 
 
 @dataclass(frozen=True, slots=True)

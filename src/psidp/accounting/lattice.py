@@ -1,44 +1,59 @@
-"""The lattice: the privacy loss rounded up and down to a grid, composed by a tilted FFT. Slower and wider, never wrong.
+"""The lattice: the privacy loss laid on a grid, upwards and downwards, composed by a tilted FFT. Wider, never wrong.
 
-The road for few steps at small rates and for tiny noise, where the contour is too long. Each step's loss is rounded
-up (an upper bound of delta) and down (a lower bound), so the composition errs by T steps of the grid at most. A step
-whose loss alone decides the question is not on the grid: it is counted in closed form, as by the window.
+The road for few steps at small rates and for tiny noise, where the contour is too long, and for C_gamma. A step whose
+loss alone decides the question is not on the grid: it is counted in closed form, as by the window. Everything is kept
+in logarithms, so that no loss is too large.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psidp.accounting.composition import Array, Composition, loss
-from psidp.accounting.law import Law
+from psidp.accounting.composition import Array, Composition, cut
+from psidp.accounting.law import ADD, Law, Masses
 from psidp.accounting.table import LIBM, ULP
 
 __all__ = ["Lattice"]
 
 GOLDEN = 0.3819660112501051
 TILTS = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.0])
+DOUBTS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Logarithms of the chance granted to what the other steps may undo; the first that is small enough beside delta."""
+DEEP = 300.0
+"""Exponents within which sums are scaled together."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One grid: suffix sums of the composed masses, and everything they may be wrong by."""
+    """One grid: suffix sums of the composed, tilted masses, and everything they may be wrong by.
+
+    Losses are start + k eta. Over the places from k on, with x the way from loss k, `a` sums the mass times e^(-cx) and
+    `d` the mass times e^(-cx) (1 - e^-x): no term is negative. delta is in units of e^(scale - c epsilon).
+    """
 
     start: float
     eta: float
     a: Array
-    b: Array
+    d: Array
     scale: float
     c: float
     wrong: float
     wrapped: float
     shift: float
 
-    def delta(self, epsilon: Array) -> tuple[Array, Array]:
-        """delta of the kept paths on this grid, and its absolute error."""
-        k = np.clip(np.ceil((epsilon - self.start) / self.eta), 0, self.a.size - 1).astype(np.int64)
-        value = self.a[k] - np.exp(epsilon) * self.b[k]
-        error = self.wrong * np.exp(self.scale - self.c * epsilon) + 8.0 * self.a.size * ULP * self.a[k]
-        return value, error
+    def log_delta(self, epsilon: Array, side: float) -> Array:
+        """log delta of the kept paths on this grid, moved by its error to one side."""
+        epsilon = epsilon - side * self.shift
+        k = np.clip(np.nan_to_num(np.ceil((epsilon - self.start) / self.eta)), 0, self.a.size - 1)
+        ahead = np.maximum(self.start + k * self.eta - epsilon, 0.0)
+        k = k.astype(np.int64)
+        value = np.exp(-self.c * ahead) * (self.a[k] * -np.expm1(-ahead) + np.exp(-ahead) * self.d[k])
+        error = self.wrong + 16.0 * self.a.size * ULP * value
+        inside = epsilon <= self.start + (self.a.size - 1) * self.eta
+        log_unit = self.scale - self.c * epsilon
+        slack = 16.0 * ULP * (abs(self.scale) + np.abs(self.c * epsilon))
+        found = np.log(np.maximum(np.where(inside, value, 0.0) + side * error, 0.0)) + log_unit
+        return np.asarray(found + side * slack)
 
 
 class Lattice:
@@ -48,9 +63,8 @@ class Lattice:
 
     def __init__(self, steps: Composition, epsilon: float, log_delta: float, points: int) -> None:
         self.steps = steps
-        self.least = float(-(steps.count * np.log1p(-steps.q)).sum()) * (1.0 + 1e-12)
         signs = set(steps.sign.tolist())
-        self.exact = steps.gauss == 0.0 and signs in ({1.0}, {-1.0})
+        self.exact = signs == {1.0}
         with np.errstate(all="ignore"):
             self.laws = self._laws(epsilon, log_delta)
             span = self._span(epsilon)
@@ -61,28 +75,36 @@ class Lattice:
         """Proved lower and upper bounds of log delta at each epsilon."""
         epsilon = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
         with np.errstate(all="ignore"):
-            low, low_error = self.lower.delta(epsilon + self.lower.shift)
-            high, high_error = self.upper.delta(epsilon - self.upper.shift)
-            low_aside, high_aside = self._aside(epsilon)
-            upper = np.log(np.minimum(high + high_error + high_aside, 1.0)) + 8.0 * ULP * 800.0
-            lower = np.log(np.maximum(low - low_error, 0.0) + low_aside) - 8.0 * ULP * 800.0
+            low, high = self._aside(epsilon)
+            upper = np.logaddexp(self.upper.log_delta(epsilon, 1.0), high)
+            lower = np.logaddexp(self.lower.log_delta(epsilon, -1.0), low)
+            upper, lower = upper + 8.0 * ULP * (1.0 + np.abs(upper)), lower - 8.0 * ULP * (1.0 + np.abs(lower))
         return np.where(np.isnan(lower), -np.inf, lower), np.where(np.isnan(upper), 0.0, np.minimum(upper, 0.0))
 
     def _laws(self, epsilon: float, log_delta: float) -> list[Law]:
-        """Which losses of each group are worth a place on the grid."""
-        reach = np.sqrt(2.0 * (np.log(self.steps.steps + 1.0) - log_delta + 14.0))
+        """Which noise of each group is worth a place on the grid."""
+        reach = float(np.sqrt(2.0 * (np.log(self.steps.steps + 1.0) - log_delta + 14.0)))
         laws = []
         for sigma, q, count, sign in zip(*self._columns(), strict=True):
-            far = float(loss(np.array(sigma), np.array(q), np.array(reach + (1.0 / sigma if sign > 0 else 0.0)))[0])
-            if self.exact:
-                far = min(far, max(self.least + sign * 1.1 * epsilon, 0.0) + 2.0 * self.least / count)
-            bounds = {1: (float(np.log1p(-q)), far), -1: (-far, -float(np.log1p(-q))), 2: (-far, far)}[int(sign)]
-            laws.append(Law(sigma, q, count, int(sign), *bounds))
+            high = reach + (1.0 / sigma if sign > 0 else 0.0)
+            laws.append(Law(sigma, q, count, int(sign), -reach, high))
         if self.steps.gauss > 0:
             psi = float(np.sqrt(self.steps.gauss))
-            half = 0.5 * self.steps.gauss
-            laws.append(Law(1.0 / psi, 1.0, 1.0, 0, half - reach * psi, half + reach * psi))
-        return laws
+            laws.append(Law(1.0 / psi, 1.0, 1.0, 1, -reach, reach + psi))
+        self.least, self.doubt = np.inf, 0.0
+        if not self.exact:
+            return laws
+        orders = np.geomspace(1e-3, 1e6, 28) / max(float(self.steps.q.max()), 1e-12)
+        totals = np.array([sum(law.count * law.log_moment_below(order) for law in laws) for order in orders.tolist()])
+        for doubt in DOUBTS:
+            self.doubt, self.least = doubt, _floor(orders, totals, doubt)
+            capped = [
+                law if law.q == 1.0 else replace(law, high=_cap(law, 1.1 * epsilon + 1.01 * self.least)) for law in laws
+            ]
+            lost = max(float(np.log(law.count)) + law.beyond[1] for law in capped)
+            if lost + 1.1 * epsilon - doubt <= log_delta - 16.0:
+                break
+        return capped
 
     def _columns(self) -> tuple[list[float], list[float], list[float], list[float]]:
         steps = self.steps
@@ -90,10 +112,10 @@ class Lattice:
 
     def _span(self, epsilon: float) -> float:
         """A window wide enough that what wraps around it does not matter; tried out on small grids."""
-        span = 2.0 * max(law.high - law.low for law in self.laws) + 2.0 * epsilon
+        span = 2.0 * max(high - low for low, high in (law.losses for law in self.laws)) + 2.0 * epsilon
         for _ in range(40):
-            side = self._side(span, 4096, True, epsilon)
-            if side.wrapped <= 1e-9:
+            side = self._side(span, 1024, True, epsilon)
+            if side.wrapped * max(side.c, 1.0) <= 1e-9:
                 break
             span *= 1.6
         return span
@@ -101,13 +123,14 @@ class Lattice:
     def _side(self, span: float, points: int, up: bool, epsilon: float) -> Side:
         """The composition on one grid: tilt, transform, raise to the powers, transform back, sum up."""
         eta = span / points
-        parts = [_Part(*law.masses(eta, up), law.count, eta) for law in self.laws]
+        parts = [_Part(law.upwards(eta) if up else law.downwards(eta), law.count, eta) for law in self.laws]
+        base = sum(part.count * part.base for part in parts)
         c = _tilt(parts, epsilon)
-        start = np.floor((epsilon - 0.5 * span) / eta)
+        start = np.floor((epsilon - base - 0.5 * span) / eta)
         product, log_high, scale = np.ones(points // 2 + 1, complex), np.zeros(points // 2 + 1), 0.0
         for part in parts:
             log_m = part.log_mgf(c)
-            tilted = part.mass * np.exp(c * part.value - log_m)
+            tilted = np.exp(part.log_mass + c * part.value - log_m)
             wave = np.fft.rfft(np.bincount(part.place(points), tilted, points))
             product *= np.exp(part.count * np.log(wave))
             miss = ULP * (LIBM * np.log2(points) + 64.0 + LIBM * (c * float(tilted @ np.abs(part.value)) + abs(log_m)))
@@ -115,45 +138,92 @@ class Lattice:
             scale += part.count * log_m
         turn = np.exp(2j * np.pi * np.mod(np.arange(points // 2 + 1) * start, points) / points)
         at = (start + np.arange(points)) * eta
-        mass = np.maximum(np.fft.irfft(product * turn, points), 0.0) * np.exp(scale - c * at)
-        a, b = (np.cumsum(x[::-1])[::-1] for x in (mass, mass * np.exp(-at)))
+        mass = np.maximum(np.fft.irfft(product * turn, points), 0.0)
+        a = _suffix(mass, c * eta)
+        d = _suffix(np.append(a[1:], 0.0) * (np.exp(-c * eta) * -np.expm1(-eta)), (c + 1.0) * eta)
         high = np.exp(log_high)
         each = 2.0 * (high - np.abs(product)).sum() / points + ULP * LIBM * np.log2(points) * 2.0 * high.sum() / points
-        rounding = each * (1.0 + 1.0 / -np.expm1(-c * eta))
-        wrapped = _outside(parts, c, float(at[0]), float(at[-1]))
-        shift = 4.0 * sum(part.count * part.off for part in parts) + 4.0 * ULP * (abs(at[0]) + abs(at[-1]))
-        return Side(float(at[0]), eta, a, b, scale, c, 1.01 * (wrapped + float(rounding)), wrapped, float(shift))
+        rounding = each * min(1.0 + 1.0 / -np.expm1(-c * eta), 1.0 / (c * c * eta) + 1.0 / c)
+        wrapped = _outside(parts, c, float(at[0]), float(at[-1])) * min(1.0, 1.0 / c)
+        off = 4.0 * sum(part.count * part.off for part in parts) + 4.0 * ULP * (abs(at[0]) + abs(at[-1]))
+        off += 4.0 * ULP * len(parts) * sum(part.count * abs(part.base) for part in parts)
+        return Side(float(at[0]) + base, eta, a, d, scale + c * base, c, 1.01 * (wrapped + rounding), wrapped, off)
 
     def _aside(self, epsilon: Array) -> tuple[Array, Array]:
-        """What paths with a step above the grid add to delta: P(any) - e^epsilon Q(any) where that step decides."""
-        counts = np.array([law.count for law in self.laws])
-        above = np.array([law.beyond(self.upper.eta) for law in self.laws])
-        numerator, denominator = -np.expm1((counts[:, None] * np.log1p(-above)).sum(0))
-        settled = numerator - np.exp(epsilon) * denominator
-        slack = 1e-12 * (numerator + np.exp(epsilon) * denominator)
-        top = min((law.high for law in self.laws if law.kind > 0), default=0.0) - self.upper.shift
-        decided = self.exact & (top >= self.least + epsilon)
-        upper = np.where(decided, np.maximum(settled, 0.0) + slack, numerator * (1.0 + 1e-12))
-        return np.maximum(settled - slack, 0.0), upper
+        """What paths with a step above the grid add to delta: P(any) - e^epsilon Q(any) where that step decides.
+
+        It does unless the others lose more than `least`, which has the chance e^-doubt, whatever that step does.
+        """
+        logs = np.array([np.log(law.count) + np.array(law.beyond) for law in self.laws])
+        removed = np.array([law.kind != ADD for law in self.laws])
+        numerator = np.logaddexp.reduce(logs[:, 0])
+        settled, denominator = np.logaddexp.reduce(np.where(removed[:, None], logs, -np.inf), axis=0)
+        most = (_any(float(settled))[0], _any(float(numerator))[1]), _any(float(denominator))
+        slack = 1e-11
+        low = _minus(most[0][0] - slack, epsilon + most[1][1] + slack)
+        rest = epsilon + most[1][1] - self.doubt
+        high = np.full(epsilon.size, most[0][1] + slack)
+        top = min((law.losses[1] for law in self.laws if law.kind != ADD), default=-np.inf) - self.upper.shift
+        decided = self.exact & (top * (1.0 - 1e-12) >= self.least + epsilon)
+        exactly = np.logaddexp(_minus(most[0][1] + slack, epsilon + most[1][0] - slack), rest)
+        return low, np.where(decided, exactly, high)
+
+
+def _floor(orders: Array, totals: Array, doubt: float) -> float:
+    """An x with P(sum of the losses < -x) <= e^-doubt under the denominator: Chernoff's bound at the best order."""
+    found = np.where(np.isfinite(totals), (totals + doubt) / orders + 1e-12 * (np.abs(totals) + doubt) / orders, np.inf)
+    return max(float(found.min()), 0.0)
+
+
+def _cap(law: Law, far: float) -> float:
+    """The noise up to which losses below `far` reach, within the law's own range."""
+    return float(min(law.high, max(float(cut(law.sigma, law.q, np.array(far))), law.low + 1.0)))
+
+
+def _any(log_sum: float) -> tuple[float, float]:
+    """log of 1 - prod(1 - p) from log sum p: between 1 - e^(-sum) and the sum."""
+    total = np.exp(log_sum)
+    return (float(np.log(-np.expm1(-total))) if log_sum > -30.0 else log_sum - 1e-12), min(log_sum, 0.0)
+
+
+def _minus(a: float, b: Array) -> Array:
+    """log(e^a - e^b); -inf where that is not positive."""
+    return np.where(b < a, a + np.log1p(-np.exp(np.minimum(b - a, 0.0))), -np.inf)
+
+
+def _suffix(mass: Array, decay: float) -> Array:
+    """sum over j >= k of mass_j e^(-decay (j - k)), in blocks within which the powers are floats."""
+    size = max(min(int(DEEP / max(decay, 1e-300)), mass.size), 1)
+    blocks = -(-mass.size // size)
+    padded = np.zeros(blocks * size)
+    padded[: mass.size] = mass
+    grown = np.exp(-decay * np.arange(size))
+    inner = np.cumsum((padded.reshape(blocks, size) * grown)[:, ::-1], axis=1)[:, ::-1] / grown
+    carry, far = 0.0, np.exp(-decay * (size - np.arange(size)))
+    for i in range(blocks - 1, -1, -1):
+        inner[i] += carry * far
+        carry = inner[i, 0]
+    return np.asarray(inner.reshape(-1)[: mass.size])
 
 
 class _Part:
     """One step's masses on the grid."""
 
-    def __init__(self, first: int, mass: Array, off: float, count: float, eta: float) -> None:
-        self.first = first
-        self.mass, self.off, self.count = mass, off, count
-        self.value = (self.first + np.arange(mass.size)) * eta
+    def __init__(self, masses: Masses, count: float, eta: float) -> None:
+        index = np.flatnonzero(masses.mass)
+        self.index, self.log_mass = masses.first + index, np.log(masses.mass[index])
+        self.base, self.off, self.count = masses.base, masses.off, count
+        self.value = self.index * eta
 
     def place(self, points: int) -> Array:
         """Where each mass goes on a circle of `points`."""
-        return np.mod(self.first + np.arange(self.mass.size), points)
+        return np.mod(self.index, points)
 
     def log_mgf(self, c: float) -> float:
         """log sum mass e^(c value)."""
-        x = c * self.value
-        top = max(float(x[0]), float(x[-1]))
-        return top + float(np.log(self.mass @ np.exp(x - top)))
+        x = self.log_mass + c * self.value
+        top = float(x.max())
+        return top + float(np.log(np.exp(x - top).sum()))
 
 
 def _tilt(parts: list[_Part], epsilon: float) -> float:
@@ -161,7 +231,7 @@ def _tilt(parts: list[_Part], epsilon: float) -> float:
 
     def cost(log_c: float) -> float:
         c = float(np.exp(log_c))
-        return sum(p.count * p.log_mgf(c) for p in parts) - c * epsilon - log_c
+        return sum(p.count * (p.log_mgf(c) + c * p.base) for p in parts) - c * epsilon - log_c
 
     scale = -float(np.log(max(epsilon, 1e-12)))
     low, high = min(scale, 0.0) - 7.0, scale + 14.0

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from psidp.accounting.closed import Closed
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.contour import Contour, NotCertified
+from psidp.accounting.interval import agreed
 from psidp.accounting.lattice import Lattice
 from psidp.accounting.saddle import Saddle, saddle_at_delta, saddle_at_epsilon
 from psidp.accounting.survey import Survey
@@ -29,9 +30,16 @@ TOLERANCE = 1e-12
 LOOSER = 1e-9
 ENOUGH = 4e-7
 """Relative width of epsilon at which no further road is taken."""
+ROUGH = 2e-5
+"""And for a lattice, whose cost grows with its narrowness."""
+NARROW = 1e-4
+"""Width of log delta at which no larger lattice is made."""
 VANISHING = (3.0, -710.0)
 """From which epsilon on to ask whether delta is below the smallest float, and the log delta that counts as such."""
-LATTICE_POINTS = 1 << 19
+SMALLEST = 1e-9
+"""epsilons below this are all the same to a lattice."""
+LATTICE_POINTS = (1 << 11, 1 << 14, 1 << 16, 1 << 18)
+"""To find the place, and then to answer, until the answer is narrow enough."""
 
 
 class Road(Protocol):
@@ -47,17 +55,21 @@ class Road(Protocol):
 @np.errstate(all="ignore")
 def epsilon_bounds(steps: Composition, log_delta: float) -> tuple[float, float, str]:
     """Proved lower and upper bounds of the epsilon at which this direction has this log delta, and the road taken."""
-    if not (steps.count.size or steps.gauss > 0.0):
+    if not (steps.count.size or steps.plain.high):
         return 0.0, 0.0, Closed.road
-    low, high, road = 0.0, np.inf, ""
+    low, high, road = 0.0, _unsampled(steps, log_delta), ""
     for candidate, guess in _roads_to_epsilon(steps, log_delta):
         a, b = _certify(candidate, guess, log_delta)
-        if b - a < high - low:
+        if not road or b - a < high - low:
             road = candidate.road
+        rough = ROUGH if isinstance(candidate, Lattice) else 0.0
         low, high = max(low, a), min(high, b)
-        if high - low <= _enough(steps, low, high):
+        agreed("epsilon", low, high)
+        if high - low <= max(_enough(steps, low, high), rough * low):
             return low, high, road
-    return max(low, _one_step(steps, log_delta)), min(high, _unsampled(steps, log_delta)), road or "crude bounds"
+    low = max(low, _one_step(steps, log_delta))
+    agreed("epsilon", low, high)
+    return low, high, road or "crude bounds"
 
 
 def _enough(steps: Composition, low: float, high: float) -> float:
@@ -109,24 +121,21 @@ def _extended(steps: Composition, saddle: Saddle, log_delta: float) -> Contour:
 
 
 def _lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tuple[Road, float]]:
-    """Lattices for an epsilon that each of them brings nearer: small ones until it settles, then a large one."""
-    epsilon = min(max(guess, 1e-9), max(_unsampled(steps, log_delta), 1e-9))
-    for points in (1 << 15,) * 12:
-        lattice = Lattice(steps, epsilon, log_delta, points)
+    """Lattices for an epsilon that each of them brings nearer: small ones until it settles, then larger ones."""
+    low, high = max(_one_step(steps, log_delta), SMALLEST), max(_unsampled(steps, log_delta), SMALLEST)
+    epsilon = min(max(guess, low), high) if guess < np.inf else low
+    for _ in range(40):
+        lattice = Lattice(steps, epsilon, log_delta, LATTICE_POINTS[0])
         upper = _crossing(lambda e: lattice.log_delta(e)[1], log_delta, epsilon)  # noqa: B023
-        if not upper < np.inf:
-            epsilon *= 3.0
-        elif upper >= 0.8 * epsilon or upper <= 0.0:
+        if 0.8 * epsilon <= upper <= 1.1 * epsilon or high <= 1.1 * low:
             break
-        else:
-            epsilon = max(upper, 1e-9 * epsilon)
-    for _ in range(8):
-        lattice = Lattice(steps, epsilon, log_delta, LATTICE_POINTS)
+        low, high = (max(low, epsilon), high) if upper > epsilon else (low, min(high, max(upper, low)))
+        epsilon = high if high <= 2.0 * low else max(0.5 * high if upper <= epsilon else 0.0, min(4.0 * low, high), low)
+    for points in LATTICE_POINTS[1:]:
+        lattice = Lattice(steps, epsilon, log_delta, points)
         found = _bisect(lattice, log_delta, epsilon)
         yield lattice, found
-        if not (0.0 < found < epsilon and lattice.upper.c * (epsilon - found) > 1.0):
-            return
-        epsilon = found
+        epsilon = found if 0.5 * epsilon < found < 1.05 * epsilon else epsilon
 
 
 def _crossing(bound: Callable[[Array], Array], log_delta: float, scale: float) -> float:
@@ -166,8 +175,8 @@ def _certify(road: Road, guess: float, log_delta: float) -> tuple[float, float]:
     low_at, high_at = float(lows[0]), float(highs[0])
     slope = max((high_at - float(highs[1])) / (around - here), 1e-300)
     wide = 0.1 * here + 1e-9
-    low_pad = min(1.1 * max(log_delta - low_at, slack) / slope, wide) + 4.0 * ULP * here
-    high_pad = min(1.1 * max(high_at - log_delta, slack) / slope, wide) + 4.0 * ULP * here
+    pads = 1.1 * np.array([max(log_delta - low_at, slack), max(high_at - log_delta, slack)]) / slope
+    low_pad, high_pad = np.where(pads < wide, pads, wide) + 4.0 * ULP * here
     low, high = None, None
     for _ in range(80):
         ends = np.array([max(here - low_pad, 0.0), here + high_pad])
@@ -187,9 +196,10 @@ def _unsampled(steps: Composition, log_delta: float) -> float:
 
     Where the record is added, no loss exceeds -sum T log(1-q) either.
     """
+    whole = float(epsilon_from_log_delta(unsampled_psi(steps), log_delta))
     if steps.gauss == 0.0 and (steps.sign == -1.0).all():
-        return float(-(steps.count * np.log1p(-steps.q)).sum()) * (1.0 + 1e-12)
-    return float(epsilon_from_log_delta(unsampled_psi(steps), log_delta))
+        return min(whole, float(-(steps.count * np.log1p(-steps.q)).sum()) * (1.0 + 1e-12))
+    return whole
 
 
 def unsampled_psi(steps: Composition) -> float:
@@ -277,6 +287,7 @@ def delta_bounds(
             known.attained = float(high[center] - low[center])
         left[where] &= high[where] - low[where] > max(close, 2.0 * known.attained)
         left[center] = False
+    agreed("log delta", low, high)
     return low, high, road
 
 
@@ -298,7 +309,7 @@ def stays_below(steps: Composition, epsilon: float, log_delta: float) -> bool:
         bound = Survey(steps, tilted, None, 0.5).log_m2 - c * epsilon + margin
     except NotCertified:
         return False
-    return bool(bound + 1e-9 * (1.0 + abs(bound)) <= log_delta)
+    return bool(bound + 1e-9 * (1.0 + abs(bound)) + 8.0 * ULP * c * (epsilon + 1.0 + abs(np.log(c))) <= log_delta)
 
 
 def _vanished(steps: Composition, flat: Array, left: NDArray[np.bool_], high: Array) -> None:
@@ -347,13 +358,20 @@ def _roads_to_delta(steps: Composition, epsilon: float, without: Collection[str]
             yield contour
         except NotCertified:
             continue
-    for _ in () if Lattice.road in without else range(3):
-        lattice = Lattice(steps, max(epsilon, 1e-9), log_delta, LATTICE_POINTS)
-        found = lattice.log_delta(np.array([epsilon]))[1][0]
-        yield lattice
-        if abs(found - log_delta) <= 2.0:
+    if Lattice.road in without:
+        return
+    for _ in range(4):
+        lattice = Lattice(steps, max(epsilon, SMALLEST), log_delta, LATTICE_POINTS[0])
+        found = float(lattice.log_delta(np.array([epsilon]))[1][0])
+        settled, log_delta = abs(found - log_delta) <= 2.0, max(found, -745.0)
+        if settled:
             break
-        log_delta = found
+    for points in LATTICE_POINTS[1:-1]:
+        lattice = Lattice(steps, max(epsilon, SMALLEST), log_delta, points)
+        yield lattice
+        low, high = lattice.log_delta(np.array([epsilon]))
+        if high[0] - low[0] <= NARROW:
+            return
 
 
 def _windowed_at(steps: Composition, saddle: Saddle, log_delta: float) -> Contour:

@@ -10,14 +10,13 @@ from collections.abc import Callable
 import numpy as np
 
 from psidp.accounting.composition import Array, Composition
+from psidp.accounting.interval import ROUNDING, agreed, between
 from psidp.accounting.roads import delta_bounds
 
 __all__ = ["false_negative_rate", "true_positive_rate"]
 
 SPACINGS = np.array([1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 1e-2, 0.1, 0.5])
 STEP = 1e-5
-ROUNDING = 2.0**-50
-"""What a handful of operations can lose, relative to the largest term."""
 PIECES = 256
 FARTHEST = 700.0
 """Below e^-700 no likelihood ratio matters to a false positive rate that a float can hold beside 1."""
@@ -79,7 +78,7 @@ def _profile(steps: Composition, epsilon: Array) -> tuple[Array, Array]:
     for side, one in ((epsilon >= 0, steps), (epsilon < 0, steps.mirrored)):
         if side.any():
             a, b, _ = delta_bounds(one, np.abs(epsilon[side]))
-            low[side], high[side] = np.exp(a) * (1.0 - ROUNDING), np.exp(b) * (1.0 + ROUNDING)
+            low[side], high[side] = between(a, b)
     return low, high
 
 
@@ -95,7 +94,8 @@ def _bound(steps: Composition, x: float, evaluate: Terms) -> tuple[float, float]
         upper = min(upper, float(high[triple].min()))
         lower = max(lower, _convex_floor(np.exp(grid[triple]), low[triple], high[triple]))
     lower = lower if lower > -np.inf else _monotone_floor(steps, x, evaluate)
-    return min(lower, upper), upper
+    agreed("a rate", lower, upper)
+    return lower, upper
 
 
 def _threshold(steps: Composition, x: float) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from psidp.accounting.composition import Array, Composition, loss
 from psidp.accounting.window import Window
 
-__all__ = ["Saddle", "saddle_at_delta", "saddle_at_epsilon"]
+__all__ = ["Saddle", "dyadic", "saddle_at_delta", "saddle_at_epsilon"]
 
 NODES = 80
 BOTTOM = -8.5
@@ -16,9 +16,18 @@ ZOOM = np.linspace(-1.0, 1.0, 15)
 ROUNDS = 2
 
 
+def dyadic(x: Array) -> Array:
+    """x rounded down to 20 significant bits, so that small integer multiples of it, and 1 + x, are exact."""
+    mantissa, exponent = np.frexp(x)
+    return np.asarray(np.ldexp(np.floor(mantissa * 2.0**20), exponent - 20))
+
+
 @dataclass(frozen=True, slots=True)
 class Saddle:
-    """A contour Re z = c, the epsilon and log delta it suits, and K(c') at some c' > c for the tail beyond."""
+    """A contour Re z = c, the epsilon and log delta it suits, and K(c') at some c' > c for the tail beyond.
+
+    c and every c' have 20 bits: s = 1 + c is then the order that the formulas mean, in every precision.
+    """
 
     c: float
     epsilon: float
@@ -52,8 +61,8 @@ def _saddle(steps: Composition, window: Window | None, log_delta: float, epsilon
         at = _choose(log_c, eps, spa, log_delta, epsilon)
         zoom = log_c
         log_c, half = at + half * ZOOM, half * (ZOOM[1] - ZOOM[0])
-    c_best = float(np.exp(at))
-    c, k = np.concatenate(seen_c), np.concatenate(seen_k)
+    c_best = float(dyadic(np.exp(at)))
+    c, k = dyadic(np.concatenate(seen_c)), np.concatenate(seen_k)
     beyond = (c > c_best * 1.0001) & (c < 1e3 * c_best) & np.isfinite(k)
     found = epsilon if epsilon is not None else max(0.0, float(np.interp(at, zoom, eps)))
     return Saddle(c_best, found, float(np.interp(at, zoom, spa)), c[beyond], k[beyond])

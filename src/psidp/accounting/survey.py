@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from psidp.accounting.composition import Array, Composition, loss
-from psidp.accounting.saddle import Saddle
+from psidp.accounting.saddle import Saddle, dyadic
 from psidp.accounting.window import Window
 
-__all__ = ["NotCertified", "Survey", "dyadic"]
+__all__ = ["NotCertified", "Survey"]
 
 FRACTIONS = np.array([0.07, 0.2, 0.42, 0.7, 1.0])
 REACH = 13.0
@@ -26,12 +26,6 @@ SLACK = 1e-12
 
 class NotCertified(Exception):
     """The contour has no useful bound here; another road must be taken."""
-
-
-def dyadic(x: Array) -> Array:
-    """x rounded down to 20 significant bits, so that small integer multiples of it are exact."""
-    mantissa, exponent = np.frexp(x)
-    return np.asarray(np.ldexp(np.floor(mantissa * 2.0**20), exponent - 20))
 
 
 @dataclass(frozen=True)
@@ -79,7 +73,7 @@ class Survey:
         h = self._steps(levels, log_i)
         first, last, omitted = self._range(h)
         count = int((last - first).max()) + 1
-        if not (nodes <= NODE_LIMIT and float(count) * len(h) <= INNER_LIMIT):
+        if not (nodes <= NODE_LIMIT and 0.0 < float(count) * len(h) <= INNER_LIMIT):
             raise NotCertified("the contour is too long")
         exponent = 2 * np.pi * self.y / h[:, None]
         error = np.exp(np.minimum(log_i - exponent[:, :, None], 0.0)) / -np.expm1(-exponent[:, :, None])
@@ -181,7 +175,8 @@ class Survey:
         x = self.s2 * self.loss
         a2 = self._less_one(x) + self._edges(self.s2) + error.min(1, keepdims=True) + self._ones
         gauss = 0.5 * self.steps.gauss * self.c2 * (self.c2 + 1.0) * (1.0 + SLACK)
-        self.log_m2 = float((self.steps.count[:, None] * np.log1p(a2)).sum()) + gauss
+        log_a2 = self.steps.count[:, None] * np.log1p(a2)
+        self.log_m2 = float(log_a2.sum()) + gauss + SLACK * 0.01 * float(np.abs(log_a2).sum())
 
     def _twice(self) -> Array:
         """log of a bound of A(s) for s >= 0, where the quadrature error is at most half of A itself."""
@@ -240,7 +235,10 @@ class Survey:
             if not u[0] / du <= NODE_LIMIT:
                 break
             log_b = self._envelope(u)
-            rest = (count * log_b).sum(0) + 0.5 * steps.gauss * (self.c * (self.c + 1.0) - u * u) - np.log(np.pi * u)
+            gauss = 0.5 * steps.gauss * (self.c * (self.c + 1.0) - u * u)
+            rest = (count * log_b).sum(0) + gauss - np.log(np.pi * u)
+            size = (count * np.abs(log_b)).sum(0) + 0.5 * steps.gauss * (self.c * (self.c + 1.0) + u * u) + 1.0
+            rest = rest + SLACK * 0.01 * size
             enough = rest - shift <= self.need
             if enough.any():
                 first = int(np.argmax(enough))

@@ -109,7 +109,7 @@ class Table:
         bins = np.flatnonzero(np.diff(nearest, prepend=np.nan) != 0)
         chunks = np.union1d(bins, np.arange(0, loss.size, CHUNK))
         inner = np.searchsorted(chunks, bins)
-        place, wraps = np.mod(nearest[bins], size).astype(np.int64), nearest[-1] - nearest[0] >= size
+        place, wraps = np.mod(nearest[bins], size).astype(np.int64), _reach(nearest) >= size
         result = np.zeros(u.size, dtype=np.result_type(u.dtype, np.complex64))
         factor, weight, running = np.ones_like(result), p, 0.0
         for m in range(ORDERS):
@@ -130,6 +130,11 @@ class Table:
         rounding = self.ulp * (each * (1.6 * u * far + (2.1 if wraps else 0.0)) + 1.6 * u * spacing * running)
         cut = 1.1 * x**ORDERS / float(np.prod(np.arange(1.0, ORDERS + 1)))
         return np.asarray(result - result[0]), rounding + cut
+
+
+def _reach(index: Array) -> float:
+    """How many places lie between the outermost of the indices and 0."""
+    return float(max(index[-1], 0.0) - min(index[0], 0.0))
 
 
 def _beyond(index: Array, mass: Array, size: int) -> tuple[Array, float]:

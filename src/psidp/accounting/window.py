@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psidp.accounting.composition import Array, Composition, loss
+from psidp.accounting.composition import Array, Composition, cut, loss
 from psidp.maths.mills import mills
-from psidp.maths.normal import SQRT_2PI, tail
+from psidp.maths.normal import SQRT_2PI, UNIT, tail
 
 __all__ = ["Window"]
 
@@ -84,7 +84,5 @@ def _decided(steps: Composition, epsilon: Array | float) -> Array:
     sigma, q = steps.sigma[:, None], steps.q[:, None]
     least = float(-(steps.count * np.log1p(-steps.q)).sum()) * (1.0 + 1e-12)
     x = np.where(steps.sign[:, None] > 0, least + epsilon, least - epsilon)
-    grown = np.expm1(np.minimum(x, 700.0)) / q
-    t = np.where(grown > -1.0, np.log1p(np.maximum(grown, -1.0 + 1e-16)), -np.inf) + np.maximum(x - 700.0, 0.0)
-    g = sigma * t + 0.5 / sigma
-    return np.asarray(np.where(grown > -1.0, g + 1e-12 * (np.abs(g) + 1.0), -np.inf))
+    g = cut(sigma, q, x, 8.0 * UNIT)
+    return np.asarray(np.where(g > -np.inf, g + 1e-12 * (np.abs(g) + 1.0), -np.inf))

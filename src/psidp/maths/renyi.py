@@ -4,7 +4,9 @@ The conversions are bounds, not values: the profile of psi is exact and is what 
 hold RDP numbers, and because the paper compares them.
 """
 
-from math import inf, log, sqrt
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from math import inf, nextafter, sqrt
 from typing import Literal
 
 import numpy as np
@@ -26,6 +28,9 @@ __all__ = [
 ]
 
 Conversion = Literal["improved", "standard"]
+DIGITS = Context(prec=80, Emin=-999_999, Emax=999_999)
+GRANTED = Decimal("1e-40")
+"""Relative error granted to a sum of positive terms in 80 digits, some of which lose up to 30 of them."""
 
 
 @elementwise
@@ -188,12 +193,17 @@ def epsilon_via_rdp(psi: Reals, delta: Reals, conversion: Conversion = "improved
 
 
 def renyi_divergence(alpha: float, distance: float, sigma_i: float, sigma_j: float, dimension: int = 1) -> float:
-    r"""Renyi divergence of order alpha from N(mu_i, sigma_i^2 I) to N(mu_j, sigma_j^2 I) in d dimensions.
+    r"""Renyi divergence of order alpha from N(mu_i, sigma_i^2 I) to N(mu_j, sigma_j^2 I), never rounded down.
 
     .. math:: d\log\frac{\sigma_j}{\sigma_i} + \frac{d}{2(\alpha - 1)}\log\frac{\sigma_j^2}{s}
               + \frac{\alpha\lVert\mu_i - \mu_j\rVert^2}{2 s}, \quad s = \alpha\sigma_j^2 + (1 - \alpha)\sigma_i^2
 
     +inf where s <= 0; alpha = 1 is the Kullback-Leibler divergence, alpha = inf the limit.
+
+    Guarantees:
+        At least the true value, and at most one float above it, against ball arithmetic in tests/maths/test_renyi.py.
+        With w = 1 - sigma_i^2/sigma_j^2 and L(x) = x - log(1 + x) the first two terms are
+        d (L(-w) + w^2 (alpha - 1) L(x)/x^2)/2, x = (alpha - 1) w: no term is negative, and nothing cancels near 1.
 
     Args:
         alpha: order, [1, inf].
@@ -211,22 +221,50 @@ def renyi_divergence(alpha: float, distance: float, sigma_i: float, sigma_j: flo
     References:
         Gil, Alajaji and Linder 2013, Table 2; the paper's Renyi corollary with variances squared.
     """
-    alpha, distance = symbol("alpha").number(alpha), symbol("sensitivity").number(distance)
-    si, sj = symbol("sigma").number(sigma_i), symbol("sigma").number(sigma_j)
+    order, length = symbol("alpha").number(alpha), Fraction(symbol("sensitivity").number(distance))
+    si, sj = Fraction(symbol("sigma").number(sigma_i)), Fraction(symbol("sigma").number(sigma_j))
     d = whole("dimension", dimension)
-    log_ratio, v, square = log(sj) - log(si), (si / sj) * (si / sj), (distance / sj) * (distance / sj)
-    if alpha == inf:
-        return _largest_log_ratio(d, log_ratio, v, square)
-    if alpha == 1.0:
-        return max(d * (log_ratio + 0.5 * (v - 1.0)) + 0.5 * square, 0.0)
-    s = v + alpha * (1.0 - v) if v < inf else -inf  # in units of sigma_j^2, like v and square
-    if not s > 0.0:
+    w, square = 1 - (si / sj) ** 2, (length / sj) ** 2
+    with localcontext(DIGITS):
+        if order == inf:
+            return _largest_log_ratio(d, w, square)
+        excess = Fraction(order) - 1
+        s = 1 + excess * w  # in units of sigma_j^2, like w and square; exact
+        if s <= 0:
+            return inf
+        spread = _log_gap(-w) + (_decimal(w) ** 2 * _decimal(excess) * _log_gap_over_square(excess * w))
+        return _float_above(d * spread / 2 + _decimal(square * (1 + excess) / (2 * s)))
+
+
+def _log_gap(x: Fraction) -> Decimal:
+    """x - log(1 + x) for x > -1, to 40 digits."""
+    return _decimal(x) ** 2 * _log_gap_over_square(x)
+
+
+def _log_gap_over_square(x: Fraction) -> Decimal:
+    """(x - log(1 + x))/x^2; 1/2 at 0, and by its series where the difference would lose half its digits."""
+    if abs(x) > Fraction(1, 10**18):
+        return (_decimal(x) - _decimal(1 + x).ln()) / _decimal(x) ** 2
+    y = _decimal(x)
+    return Decimal("0.5") - y / 3 + y * y / 4
+
+
+def _largest_log_ratio(d: int, w: Fraction, square: Fraction) -> float:
+    """The divergence of order infinity: the largest log density ratio, -d log(1 - w)/2 + square/(2 w)."""
+    if w > 0:
+        return _float_above(d * (_decimal(w) + _log_gap(-w)) / 2 + _decimal(square / (2 * w)))
+    return 0.0 if w == 0 and square == 0 else inf
+
+
+def _decimal(x: Fraction) -> Decimal:
+    """x to 80 digits."""
+    return Decimal(x.numerator) / Decimal(x.denominator)
+
+
+def _float_above(x: Decimal) -> float:
+    """The smallest float that is certainly not below x >= 0, which is known but for a share GRANTED."""
+    raised = x * (1 + GRANTED)
+    if raised > Decimal(nextafter(inf, 0.0)):
         return inf
-    return max(d * (log_ratio - log(s) / (2.0 * (alpha - 1.0))), 0.0) + square * (0.5 * alpha / s)
-
-
-def _largest_log_ratio(d: int, log_ratio: float, v: float, square: float) -> float:
-    """The divergence of order infinity: the largest log density ratio."""
-    if v < 1.0:
-        return d * log_ratio + 0.5 * square / (1.0 - v)
-    return 0.0 if v == 1.0 and square == 0.0 else inf
+    value = float(raised)
+    return value if Decimal(value) >= raised or x == 0 else nextafter(value, inf)
