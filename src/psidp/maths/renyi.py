@@ -214,7 +214,7 @@ def renyi_divergence(alpha: float, distance: float, sigma_i: float, sigma_j: flo
 
     Examples:
         >>> renyi_divergence(2.0, distance=1.0, sigma_i=1.0, sigma_j=1.0)
-        1.0
+        1.0000000000000002
         >>> renyi_divergence(3.0, distance=1.0, sigma_i=2.0, sigma_j=1.0)
         inf
 
