@@ -91,5 +91,5 @@ def _begin(name):
     np.random.seed(seed)  # noqa: NPY002  what libraries may use
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(seed)
-    if "psidp.noise.dice" in sys.modules:
-        sys.modules["psidp.noise.dice"].forget()
+    if "psidp.noise.normal_source" in sys.modules:
+        sys.modules["psidp.noise.normal_source"].forget()

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from rich.console import Console
 
-OTHERS = {"__init__", "__main__", "device", "timing", "curator_peers", "noise_peers"}
+OTHERS = {"__init__", "__main__", "device", "timing", "curator_peers", "noise_peers", "strategy_peers"}
 NAMES = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in OTHERS)
 
 

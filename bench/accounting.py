@@ -119,17 +119,17 @@ def _ask(
 
 def _box(cases: int, seed: int) -> Report:
     """Random settings of the DP-SGD box: how many are answered narrowly enough."""
-    rng, missed, roads = np.random.default_rng(seed), 0, {}
+    rng, missed, methods = np.random.default_rng(seed), 0, {}
     begin = perf_counter()
     for _ in range(cases):
         sigma, q = np.exp(rng.uniform(np.log([0.5, 5e-4]), np.log([5.0, 0.3])))
         steps, delta = int(np.exp(rng.uniform(0.0, np.log(3e5)))), 10.0 ** rng.uniform(-12.0, -2.0)
         interval = account(DPSGD(float(sigma), float(q), steps)).epsilon(float(delta))
         missed += not interval.width <= max((1e-6 if steps >= 50 else 1e-3) * interval.lower, 1e-9)
-        roads[interval.road] = roads.get(interval.road, 0) + 1
+        methods[interval.method] = methods.get(interval.method, 0) + 1
     report = Report(f"{cases} random settings of the DP-SGD box, seed {seed}")
     report.add("wider than asked", missed, "", 0)
-    report.say("roads", ", ".join(f"{count} {road}" for road, count in sorted(roads.items())))
+    report.say("methods", ", ".join(f"{count} {method}" for method, count in sorted(methods.items())))
     report.say("time", f"{perf_counter() - begin:.0f} s in all")
     return report
 

@@ -15,11 +15,11 @@ from bench.timing import Report
 from psidp import Guarantee, audit
 from psidp.auditing.calibration import level
 from psidp.auditing.curves import Gaussian
-from psidp.auditing.fixed import Fixed
-from psidp.auditing.ladder import rung_p_values, rungs
+from psidp.auditing.fixed_threshold import Fixed
 from psidp.auditing.pairs import pair_p_value
 from psidp.auditing.ranks import DRAWS, SIMULATED, Experiment
 from psidp.auditing.scores import Scores
+from psidp.auditing.thresholds import rung_p_values, rungs
 from psidp.maths.mann_whitney import MannWhitney
 
 PSIS, SIZES, ALPHA, THRESHOLD = (0.0, 0.25, 1.0, 2.0, 3.0), (30, 100, 1000, 10_000), 0.05, 0.5

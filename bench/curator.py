@@ -81,7 +81,7 @@ def _released(table: ibis.Table, unit: str | None, contribution: float) -> objec
     """One release, from question to answer."""
     curator = Curator(table, unit)
     asks = (ask.count(), ask.sum("v", 0, 100))
-    return curator.release(*asks, by="g", keys=range(GROUPS), psi=0.5, contribution=contribution)
+    return curator.release(*asks, by="g", groups=range(GROUPS), psi=0.5, contribution=contribution)
 
 
 def _beside_opendp(path: Path) -> Report:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bench.timing import Report
-from psidp.present.web.saved import saved_page
+from psidp.present.web.standalone import saved_page
 
 FRAME = 16.0
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.timing import Report
 from psidp import Curator, ask
-from psidp.release.drawing import prepare
+from psidp.curator.execute import prepare
 
 LOWER, UPPER, PSI, LARGE = -30.0, 180.0, 0.495, 5000
 BY = ["origin", "carrier"]
@@ -95,7 +95,7 @@ def _pandas(
     dice = np.random.default_rng(seed)
     noisy = totals + np.sqrt(2) * contribution / PSI * dice.normal(size=(releases, *totals.shape))
     error = middle + half * np.clip(noisy[..., 1] / noisy[..., 0], -1, 1) - truth[large].to_numpy()
-    exact = curator.release(MEAN, by=BY, keys=groups, psi=1e9, contribution=contribution, clipping_share=0.0)
+    exact = curator.release(MEAN, by=BY, groups=groups, psi=1e9, contribution=contribution, clipping_share=0.0)
     ours = np.array([exact.value(MEAN.name, *key) for key in large])
     gap = np.abs(ours - middle - half * totals[:, 1] / totals[:, 0]).max()
     return float(np.sqrt(np.mean(error**2))), float(gap)

@@ -75,10 +75,10 @@ def _hostile(torch: Any, n: int, sigma: float, grid: float, dtype: Any) -> Any:
 
 def _differing(torch: Any, x: Any, noise: Any, rounds: int, block: int) -> tuple[int, int]:
     """How many entries of kernel and NumPy differ in a bit, and how many the host settled."""
-    from psidp.bridges.torch import launch
-    from psidp.bridges.torch.chacha import Key
-    from psidp.bridges.torch.replay import replayed
-    from psidp.bridges.torch.settled import settled_values
+    from psidp.bridges.torch.noise import launch
+    from psidp.bridges.torch.noise.chacha import Key
+    from psidp.bridges.torch.noise.host_fallback import settled_values
+    from psidp.bridges.torch.noise.replay import replayed
 
     key, shape = Key(), launch.Shape(block=block)
     layout = launch.layout_of(noise, x, shape, rounds)
@@ -172,8 +172,8 @@ def _adding(
     torch: Any, x: Any, rounds: int, block: int, lanes: int = 32, programs: int = 8448, grid: float = GRID
 ) -> Callable[[], str]:
     """A call that adds noise to x and says how many entries the host settled."""
-    from psidp.bridges.torch import launch
-    from psidp.bridges.torch.chacha import Key
+    from psidp.bridges.torch.noise import launch
+    from psidp.bridges.torch.noise.chacha import Key
     from psidp.noise.gaussian import RoundedGaussian
 
     noise, shape = RoundedGaussian(SIGMA, grid), launch.Shape(block, lanes, programs)
@@ -183,9 +183,9 @@ def _adding(
 
 def _fast_alone(torch: Any, x: Any, rounds: int, block: int) -> Callable[[], str]:
     """The fast kernel without its settling, and the share of lanes that it marks."""
-    from psidp.bridges.torch import launch
-    from psidp.bridges.torch.chacha import Key
-    from psidp.bridges.torch.tables import tables
+    from psidp.bridges.torch.noise import launch
+    from psidp.bridges.torch.noise.chacha import Key
+    from psidp.bridges.torch.noise.tables import tables
     from psidp.noise.gaussian import RoundedGaussian
 
     noise, shape = RoundedGaussian(SIGMA, GRID), launch.Shape(block)

@@ -206,7 +206,7 @@ def parts(seed: int) -> Report:
     """Where the time of one micro-batch goes."""
     import torch
 
-    from psidp.bridges.torch.clipping import ClippedTotals
+    from psidp.bridges.torch.step.clipping import ClippedTotals
 
     torch.manual_seed(seed)
     report = Report("Parts of the private step, one micro-batch")
@@ -221,7 +221,7 @@ def parts(seed: int) -> Report:
         factor = torch.ones(micro, dtype=torch.float64, device=DEVICE)
 
         def units(flat: Any = flat, totals: Any = totals, factor: Any = factor) -> None:
-            from psidp.bridges.torch.clipping import _add_units
+            from psidp.bridges.torch.step.clipping import _add_units
 
             for g in flat:
                 _add_units(totals._units[: g.shape[1]], g, factor)
@@ -247,7 +247,7 @@ def same(seed: int) -> Report:
     """Integers of the kernels against those of the plain version on the CPU, strange gradients included."""
     import torch
 
-    from psidp.bridges.torch.clipping import ClippedTotals
+    from psidp.bridges.torch.step.clipping import ClippedTotals
 
     torch.manual_seed(seed)
     report = Report("Clipped sums of kernels and of the plain version on the CPU: integers that differ")
@@ -271,7 +271,7 @@ def places(seed: int) -> Report:
     """Whether gradients depend on an example's place in the micro-batch, or on its company."""
     import torch
 
-    from psidp.bridges.torch.company import dependence
+    from psidp.bridges.torch.step.batch_dependence import dependence
 
     torch.manual_seed(seed)
     report = Report("Gradients with another bit in other company, or in another place of the micro-batch")

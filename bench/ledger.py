@@ -15,10 +15,10 @@ from sqlalchemy import Connection
 
 from bench.timing import Report
 from psidp import Guarantee, Ledger
-from psidp.release import schema
-from psidp.release.entry import ENTRIES, NAMES, Entry, canonical, genesis
-from psidp.release.loss import Loss
-from psidp.release.standing import Standing
+from psidp.ledger import schema
+from psidp.ledger.balance import Balance
+from psidp.ledger.cost import Cost
+from psidp.ledger.entry import ENTRIES, NAMES, Entry, canonical, genesis
 
 PRICE = Guarantee(0.001)
 INSERT = f"INSERT INTO psidp_entries VALUES ({', '.join('?' * len(NAMES))})"
@@ -36,7 +36,7 @@ def _spends(folder: Path, rounds: int) -> Report:
     ours, bare = folder / "ours.db", folder / "bare.db"
     for path in (ours, bare):
         ledger = Ledger(path)
-        ledger.open("survey", psi=1e3, by="bench", purpose="to be timed")
+        ledger.open("survey", psi=1e3, actor="bench", purpose="to be timed")
         with ledger.spend("survey", PRICE, purpose="a row to copy") as entry:
             row = [getattr(entry.entry, name) for name in NAMES]
         ledger.dispose()
@@ -109,7 +109,7 @@ def _long(folder: Path, entries: int) -> Report:
     short, long = folder / "short.db", folder / "long.db"
     for path, size in ((short, 2_000), (long, entries)):
         ledger = Ledger(path)
-        ledger.open("survey", psi=1e3, by="bench", purpose="to be timed")
+        ledger.open("survey", psi=1e3, actor="bench", purpose="to be timed")
         ledger._store.write(lambda connection, size=size: _fill(connection, size))
         ledger.dispose()
     ledger = Ledger(long)
@@ -130,11 +130,11 @@ def _long(folder: Path, entries: int) -> Report:
 
 def _fill(connection: Connection, size: int) -> None:
     """Spends written as fast as the database takes them, each a true link of the chain."""
-    loss, event = Loss.of(PRICE), canonical({"kind": "guarantee"})
+    loss, event = Cost.of(PRICE), canonical({"kind": "guarantee"})
     row = connection.execute(ENTRIES.select().order_by(ENTRIES.c.id.desc()).limit(1)).one()
     last = Entry.from_row(row)
     assert last.previous == genesis(schema.identity_of(connection))
-    standing, rows = Standing.read(last.standing), []
+    standing, rows = Balance.read(last.standing), []
     for number in range(2, size + 1):
         standing = standing.after_spend(loss)
         last = Entry.sealed(

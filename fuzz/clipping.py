@@ -10,7 +10,7 @@ import ibis
 import pyarrow as pa
 
 from psidp import Curator, ask
-from psidp.release.cell import Coordinate
+from psidp.curator.row_sql import Coordinate
 from reference.bounded_totals import totals as oracle
 from reference.curator_tables import AGGREGATES, KNOWN, SCHEMA, engine_totals, lattice, own, random_table, without_zeros
 

@@ -15,13 +15,13 @@ from unittest.mock import patch
 import ibis
 import ibis.expr.operations as ops
 
-from psidp.release import comparison, where
+from psidp.curator import comparison, filters
 
 __all__ = ["RELAPSES", "explore"]
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 tables: Any = import_module("reference.typed_tables")
-servers: Any = import_module("release.server")
+servers: Any = import_module("postgres")
 
 DRAWS = 1000
 
@@ -103,6 +103,6 @@ def _as_the_engine_reads_it(given: Any, operator: str, written: Any) -> Any:
 
 
 RELAPSES: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "operations without types": lambda: patch.object(where._Rules, "truth", _as_written),
-    "constants cast by the engine": lambda: patch.object(where, "compare", _as_the_engine_reads_it),
+    "operations without types": lambda: patch.object(filters._Rules, "truth", _as_written),
+    "constants cast by the engine": lambda: patch.object(filters, "compare", _as_the_engine_reads_it),
 }

@@ -9,7 +9,7 @@ import mpmath
 
 from fuzz.campaign import Relapse
 from psidp import Guarantee
-from psidp.maths import implied, profile
+from psidp.maths import profile, profile_inverse
 
 __all__ = ["RELAPSES", "explore"]
 
@@ -39,9 +39,9 @@ def _delta(psi: float, epsilon: float) -> None:
 
 
 def _there_and_back(psi: float, epsilon: float, delta: float) -> None:
-    back = implied.epsilon_from_psi(psi, delta)
+    back = profile_inverse.epsilon_from_psi(psi, delta)
     assert profile.delta_from_psi(psi, back) <= delta, f"epsilon_from_psi({psi!r}, {delta!r}) = {back!r} is too small"
-    found = implied.psi_from_epsilon_delta(epsilon, delta)
+    found = profile_inverse.psi_from_epsilon_delta(epsilon, delta)
     reached = profile.delta_from_psi(found, epsilon)
     assert reached <= delta, f"psi_from_epsilon_delta({epsilon!r}, {delta!r}) = {found!r} has delta {reached!r}"
 
@@ -57,7 +57,7 @@ def _scaled(module: Any, name: str, factor: float) -> AbstractContextManager[obj
 
 
 RELAPSES: dict[str, Relapse] = {
-    "epsilon is rounded to nearest": lambda: _scaled(implied, "epsilon_from_psi", 1 - 1e-12),
-    "psi is rounded to nearest": lambda: _scaled(implied, "psi_from_epsilon_delta", 1 + 1e-12),
+    "epsilon is rounded to nearest": lambda: _scaled(profile_inverse, "epsilon_from_psi", 1 - 1e-12),
+    "psi is rounded to nearest": lambda: _scaled(profile_inverse, "psi_from_epsilon_delta", 1 + 1e-12),
     "delta is a little too small": lambda: _scaled(profile, "delta_from_psi", 1 - 1e-10),
 }

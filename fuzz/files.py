@@ -12,8 +12,8 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
-from psidp.release import ask, source
-from psidp.release.curator import Curator
+from psidp.curator import ask, engine
+from psidp.curator.curator import Curator
 
 __all__ = ["RELAPSES", "explore"]
 
@@ -25,8 +25,8 @@ CELLS = [
 ]  # fmt: skip
 OBJECTS = ["unknown", "7", None, float("nan"), True, [7], {}, b"\xff", "\ud800", 10**400, 1j, object(), pd.NaT, -7.5]
 QUESTIONS: list[dict[str, Any]] = [
-    {"by": "ward", "keys": ["A", "B", None]},
-    {"by": "ward", "keys": ["A", "B"], "where": "cost >= 10"},
+    {"by": "ward", "groups": ["A", "B", None]},
+    {"by": "ward", "groups": ["A", "B"], "where": "cost >= 10"},
     {"where": ["cost < 40.5", "ward != B"]},
     {},
 ]
@@ -88,11 +88,11 @@ def _frame(rows: list[tuple[Any, str]]) -> pd.DataFrame:
 def _sniffed(**options: Any) -> Iterator[None]:
     """DuckDB's own reader of CSV, as it was once used."""
 
-    def read(ibis: Any, path: Path) -> source.Source:
-        table = source.connect(ibis).read_csv(str(path), table_name=str(path), ignore_errors=True, **options)
-        return source.Source(table, frozenset(table.columns) if options else frozenset())
+    def read(ibis: Any, path: Path) -> engine.Source:
+        table = engine.connect(ibis).read_csv(str(path), table_name=str(path), ignore_errors=True, **options)
+        return engine.Source(table, frozenset(table.columns) if options else frozenset())
 
-    with patch.object(source, "_csv", read):
+    with patch.object(engine, "_csv", read):
         yield
 
 
@@ -102,6 +102,6 @@ RELAPSES: dict[str, Callable[[], AbstractContextManager[object]]] = {
         all_varchar=True, header=True, delim=",", quote='"', null_padding=True
     ),
     "types are guessed from a frame's objects": lambda: patch.object(
-        source, "arrow_frame", lambda frame, _: (frame, frozenset())
+        engine, "arrow_frame", lambda frame, _: (frame, frozenset())
     ),
 }

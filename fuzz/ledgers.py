@@ -12,9 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from psidp import Guarantee, Ledger, LedgerError
-from psidp.release.place import Place
-from psidp.release.walk import Head
+from psidp import Guarantee, Ledger
+from psidp.errors import LedgerError
+from psidp.ledger.file_identity import FileIdentity
+from psidp.ledger.verify import Head
 
 PSI = 0.25
 CAP = 2.0
@@ -42,7 +43,7 @@ class Scene:
         self.holding: list[tuple[str, Ledger]] = []
         self.released: list[Fraction] = []
         book = Ledger(folder / "a.db", patience=0.2)
-        book.open("survey", psi=CAP, by="Ann", purpose="to be moved")
+        book.open("survey", psi=CAP, actor="Ann", purpose="to be moved")
         self.head = book.head()
         if random.random() < 0.5:
             self.holding.append(("a.db", book))
@@ -130,7 +131,7 @@ class Scene:
     def _accepted(self, name: str) -> bool:
         book = Ledger(self.folder / name, patience=0.2)
         try:
-            book.moved(by="Ann", purpose="moved", head=self.head)
+            book.moved(actor="Ann", purpose="moved", head=self.head)
             self.told.append(f"moved {name}")
             return True
         except LedgerError as refusal:
@@ -184,25 +185,25 @@ def _last_at(book: Ledger) -> Any:
 def _goes_on() -> AbstractContextManager[object]:
     """What is open stays open, whatever becomes of the file."""
     stack = ExitStack()
-    stack.enter_context(patch.object(Place, "check", lambda *_: None))
-    stack.enter_context(patch.object(Place, "check_log", lambda *_: None))
+    stack.enter_context(patch.object(FileIdentity, "check", lambda *_: None))
+    stack.enter_context(patch.object(FileIdentity, "check_log", lambda *_: None))
     return stack
 
 
 def _nobody_looks() -> AbstractContextManager[object]:
     """As it was: whatever has a name is opened under it."""
     stack = ExitStack()
-    stack.enter_context(patch.object(Place, "open", lambda self, connect: connect()))
+    stack.enter_context(patch.object(FileIdentity, "open", lambda self, connect: connect()))
     stack.enter_context(_goes_on())
-    stack.enter_context(patch.object(Place, "is_recorded", lambda self: True))
+    stack.enter_context(patch.object(FileIdentity, "is_recorded", lambda self: True))
     return stack
 
 
 def _no_mark() -> AbstractContextManager[object]:
     """The file does not know where it lies."""
     stack = ExitStack()
-    stack.enter_context(patch.object(Place, "recorded", lambda self: None))
-    stack.enter_context(patch.object(Place, "is_recorded", lambda self: True))
+    stack.enter_context(patch.object(FileIdentity, "recorded", lambda self: None))
+    stack.enter_context(patch.object(FileIdentity, "is_recorded", lambda self: True))
     return stack
 
 

@@ -9,9 +9,9 @@ from unittest.mock import patch
 import numpy as np
 
 from psidp import ask
-from psidp.release import estimate
-from psidp.release.contribution import lattice_of
-from psidp.release.estimate import Noisy, estimates
+from psidp.curator import estimate
+from psidp.curator.contribution import grid_of
+from psidp.curator.estimate import Noisy, estimates
 
 
 def explore(random: Random) -> None:
@@ -24,7 +24,7 @@ def explore(random: Random) -> None:
     below, errors = np.concatenate([[0.0], np.cumsum(held)]), []
     for _ in range(40):
         noisy = Noisy((held + sigma * dice.normal(size=bins)).reshape(1, bins, 1), sigma, 0.0)
-        (found,) = estimates(asked, lattice_of(asked, 1.0, 1), noisy, 0, 0.95)
+        (found,) = estimates(asked, grid_of(asked, 1.0, 1), noisy, 0, 0.95)
         errors.append(np.interp(found.value, range(bins + 1), below) - q * rows)
     limit = 0.6 * sigma * bins**0.5 + 0.5 * held.max()
     assert abs(np.mean(errors)) < limit, (

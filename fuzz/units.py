@@ -11,8 +11,9 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
-from psidp import Curator, Ledger, MismatchError, ask
-from psidp.release import spend
+from psidp import Curator, Ledger, ask
+from psidp.errors import MismatchError
+from psidp.ledger import spend
 
 FLIGHTS = pa.table({"tailnum": ["N1"] * 9 + ["N2"], "flight": list(range(10)), "gate": list("ABABABABAB")})
 COLUMNS = ("tailnum", "flight", "gate", None)
@@ -27,11 +28,11 @@ def explore(random: Random) -> None:
         first: dict[str, str | None] = {}
         for name in ("fleet", "crew"):
             units[name] = random.choice(UNITS)
-            book.open(name, psi=10.0, unit=units[name], by="Ann", purpose="to be mistaken")
+            book.open(name, psi=10.0, unit=units[name], actor="Ann", purpose="to be mistaken")
         told = [f"{name} is per {unit}" for name, unit in units.items()]
         for _ in range(random.randrange(4, 12)):
             if "share" not in units and random.random() < 0.2:
-                book.split("crew", {"share": 1, "other share": 1}, by="Ann", purpose="two teams")
+                book.split("crew", {"share": 1, "other share": 1}, actor="Ann", purpose="two teams")
                 units["share"] = units.pop("crew")
                 if "crew" in first:
                     first["share"] = first["crew"]

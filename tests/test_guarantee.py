@@ -6,14 +6,15 @@ import operator
 import pickle
 from fractions import Fraction
 from itertools import permutations
-from math import inf, log, nan, sqrt
+from math import inf, log, nan, nextafter, sqrt
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 
 import psidp
-from psidp import Guarantee, IncomparableError, MismatchError, compose
+from psidp import Guarantee, compose
+from psidp.errors import IncomparableError, MismatchError
 from reference import twins
 from reference.twins import real
 
@@ -192,7 +193,7 @@ def test_approximate_dp_is_covered_with_kappa_for_its_delta(epsilon, delta):
     at = np.linspace(0, epsilon, 200)
     worst = delta + (1 - delta) * (np.exp(epsilon) - np.exp(at)) / (1 + np.exp(epsilon))
     assert (g.delta(at) >= worst * (1 - 1e-14)).all()
-    assert (g.roc(at / 10) >= psidp.region_tpr(at / 10, epsilon, delta) * (1 - 1e-13)).all()
+    assert (g.roc(at / 10) >= psidp.theory.region_tpr(at / 10, epsilon, delta) * (1 - 1e-13)).all()
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [("mu", "psi"), ("eps", "epsilon"), ("std", "sigma")])
@@ -444,9 +445,44 @@ def test_a_guarantee_cannot_be_changed():
 
 
 def test_odds_are_bounded_for_every_mechanism_with_the_guarantee():
-    assert Guarantee(1.0).odds_multiplier(0.01) >= psidp.odds_multiplier(1.0, 0.01)
+    assert Guarantee(1.0).odds_multiplier(0.01) >= psidp.theory.odds_multiplier(1.0, 0.01)
     pure = Guarantee.from_pure(1.0)
     assert pure.odds_multiplier(0.5) >= np.e  # randomised response multiplies by e with chance 0.73
     assert Guarantee(1.0, 0.1).odds_multiplier(0.1) == inf
     assert Guarantee(0.0).odds_multiplier(0.0) == 1.0
     assert log(Guarantee(1.0).odds_multiplier(1e-5)) > 0.5 + sqrt(2 * log(10))
+
+
+SHARES = [1, 2, 3, 5, 7, 12, 49, 52, 97, 365, 1000]
+
+
+@pytest.mark.parametrize("psi", [1.0, 0.1, 0.5, 2.0, 1 / 3, 4.37717, 1e-3, 1e-160, 5e-324, 0.0])
+@pytest.mark.parametrize("n", SHARES)
+def test_n_shares_compose_to_no_more_and_one_ulp_larger_ones_would_not(psi, n):
+    share = Guarantee(psi).shares(n)
+    assert n * Fraction(share.psi) ** 2 <= Fraction(psi) ** 2 < n * Fraction(nextafter(share.psi, inf)) ** 2
+    assert compose([share] * n) <= Guarantee(psi)
+    assert share.kappa == 0.0
+
+
+@pytest.mark.parametrize("kappa", [1e-6, 0.3, 0.999, 1e-16, 1e-300, 1.5e-323, 5e-324, 1.0 - 2.0**-53])
+@pytest.mark.parametrize("n", SHARES)
+def test_n_shares_fail_no_more_often_together(kappa, n):
+    whole = Guarantee(1.0, kappa, "replace-one", "patient")
+    share = whole.shares(n)
+    together = compose([share] * n)
+    assert together.kappa <= kappa
+    assert (share.adjacency, share.unit) == ("replace-one", "patient")
+    assert n * Fraction(share.kappa) <= Fraction(kappa)
+    assert share.kappa >= kappa / n * (1 - 1e-14) - 5e-324
+
+
+def test_floats_alone_would_exceed_the_whole():
+    """Why shares exist: 1/sqrt(n) in floats is too large for these, and the last release would be refused."""
+    assert [n for n in (3, 12, 52, 365) if n * Fraction(1 / sqrt(n)) ** 2 > 1]
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, True, nan, "2"])
+def test_shares_are_a_whole_number(n):
+    with pytest.raises(ValueError, match="n must be a whole number of at least 1, got n="):
+        Guarantee(1.0).shares(n)

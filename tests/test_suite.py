@@ -14,7 +14,7 @@ import random
 import numpy as np
 from hypothesis import given, strategies as st
 import psidp
-from psidp.release.mechanism import GaussianMechanism
+from psidp.mechanism.gaussian import GaussianMechanism
 
 def draw():
     noise = GaussianMechanism(1.0, 1.0).release(np.zeros(3)).value.tolist()
@@ -37,7 +37,7 @@ TABLE = """
 import atexit
 import ibis
 from psidp import Curator
-from psidp.release import ask
+from psidp.curator import ask
 
 def test_a_table_of_the_default_backend():
     rows = ibis.memtable({"who": [1, 2], "cost": [1.0, 2.0]})

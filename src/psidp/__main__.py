@@ -1,5 +1,5 @@
 """python -m psidp: the command line."""
 
-from psidp.present.cli import main
+from psidp.cli.main import main
 
 main()

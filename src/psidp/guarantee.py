@@ -5,56 +5,39 @@ delta(epsilon) <= kappa + (1 - kappa) delta_psi(epsilon) for every epsilon >= 0,
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import total_ordering
 from html import escape
-from math import expm1, fsum, hypot, inf, log1p, nextafter
-from typing import Any, Self
+from math import expm1, fsum, hypot, inf, log1p
+from typing import Any, Self, cast, overload
 
 import numpy as np
 
 from psidp.errors import IncomparableError, MismatchError
 from psidp.maths.bayes import loss_tail_quantile
-from psidp.maths.cover import psi_covering_pure, psi_covering_rdp, psi_covering_zcdp
-from psidp.maths.elementwise import Reals
-from psidp.maths.implied import epsilon_from_psi, psi_from_epsilon_delta
+from psidp.maths.covering import psi_covering_pure, psi_covering_rdp, psi_covering_zcdp
+from psidp.maths.elementwise import Array, Reals
 from psidp.maths.normal import UNIT
+from psidp.maths.notion import known_by_our_names, psi_of, worth
 from psidp.maths.profile import delta_from_psi
-from psidp.maths.renyi import psi_from_rho, psi_from_zcdp, rho_from_psi
-from psidp.maths.roc import (
-    auc_from_psi,
-    fnr_from_psi,
-    psi_from_advantage,
-    psi_from_auc,
-    psi_from_rates,
-    tpr_from_psi,
-)
+from psidp.maths.profile_inverse import epsilon_from_psi
+from psidp.maths.renyi import rho_from_psi
+from psidp.maths.roc import auc_from_psi, fnr_from_psi, tpr_from_psi
+from psidp.maths.rounding import psi_below, up_until
 from psidp.maths.sensitivity import Adjacency, check_adjacency
-from psidp.symbols import SYMBOLS, symbol, whole
+from psidp.notebook_view import NotebookView
+from psidp.symbols import symbol, whole
 
 __all__ = ["Guarantee", "compose"]
 
-NOTIONS = (
-    ("psi",),
-    ("epsilon", "delta"),
-    ("sensitivity", "sigma"),
-    ("auc",),
-    ("advantage",),
-    ("tpr", "fpr"),
-    ("alpha", "rho"),
-    ("zcdp",),
-)
-"""The ways to name a Gaussian mechanism, each complete in itself."""
-_UP = {"psi", "sensitivity", "fpr", "alpha"}
-"""What is rounded up where it is no float, so that psi errs on the private side; the rest is rounded down."""
 _TOO_WEAK = "promises so little that the psi which covers it is too large for a float"
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=True, repr=False)
-class Guarantee:
+class Guarantee(NotebookView):
     """psi-GDP except for an event of probability at most kappa, for a stated adjacency and unit of privacy.
 
     Args:
@@ -87,7 +70,25 @@ class Guarantee:
             raise ValueError(f'unit must say whose data is protected, such as "record", got unit={self.unit!r}.')
 
     @classmethod
-    def gaussian(cls, *, adjacency: Adjacency = "add-remove", unit: str = "record", **notion: float) -> Self:
+    @known_by_our_names
+    def gaussian(
+        cls,
+        *,
+        psi: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        sensitivity: float | None = None,
+        sigma: float | None = None,
+        auc: float | None = None,
+        advantage: float | None = None,
+        tpr: float | None = None,
+        fpr: float | None = None,
+        alpha: float | None = None,
+        rho: float | None = None,
+        zcdp: float | None = None,
+        adjacency: Adjacency = "add-remove",
+        unit: str = "record",
+    ) -> Self:
         """The guarantee of the Gaussian mechanism that has one property, given in exactly one way.
 
         epsilon=, delta= | sensitivity=, sigma= | auc= | advantage= | tpr=, fpr= | alpha=, rho= | zcdp= | psi=
@@ -101,10 +102,15 @@ class Guarantee:
             >>> Guarantee.gaussian(auc=0.75)
             Guarantee(psi=0.9538...)
         """
-        return cls(psi=_psi_of(notion), adjacency=adjacency, unit=unit)
+        notion = {
+            "psi": psi, "epsilon": epsilon, "delta": delta, "sensitivity": sensitivity, "sigma": sigma, "auc": auc,
+            "advantage": advantage, "tpr": tpr, "fpr": fpr, "alpha": alpha, "rho": rho, "zcdp": zcdp,
+        }  # fmt: skip
+        given = {name: value for name, value in notion.items() if value is not None}
+        return cls(psi=psi_of(given), adjacency=adjacency, unit=unit)
 
     @classmethod
-    def from_pure(cls, epsilon: float, **context: Any) -> Self:
+    def from_pure(cls, epsilon: float, *, adjacency: Adjacency = "add-remove", unit: str = "record") -> Self:
         """What epsilon-DP of any mechanism is worth: psi = 2 Phi^-1(e^eps/(1 + e^eps)); randomised response needs it.
 
         Examples:
@@ -112,10 +118,12 @@ class Guarantee:
             1.232
         """
         epsilon = symbol("epsilon").at_least(epsilon)
-        return cls(_worth(psi_covering_pure(epsilon), {"epsilon": epsilon}), **context)
+        return cls(worth(psi_covering_pure(epsilon), {"epsilon": epsilon}), 0.0, adjacency, unit)
 
     @classmethod
-    def from_approximate(cls, epsilon: float, delta: float, **context: Any) -> Self:
+    def from_approximate(
+        cls, epsilon: float, delta: float, *, adjacency: Adjacency = "add-remove", unit: str = "record"
+    ) -> Self:
         """What (epsilon, delta)-DP of any mechanism is worth: the psi of epsilon-DP, with kappa = delta.
 
         Examples:
@@ -123,11 +131,11 @@ class Guarantee:
             1e-06
         """
         delta = symbol("delta").at_least(delta)
-        pure = cls.from_pure(_worth(inf if delta == 1.0 else epsilon, {"epsilon": epsilon, "delta": delta}), **context)
-        return cls(pure.psi, delta, **context)
+        pure = cls.from_pure(worth(inf if delta == 1.0 else epsilon, {"epsilon": epsilon, "delta": delta}))
+        return cls(pure.psi, delta, adjacency, unit)
 
     @classmethod
-    def from_zcdp(cls, rho: float, kappa: float, **context: Any) -> Self:
+    def from_zcdp(cls, rho: float, kappa: float, *, adjacency: Adjacency = "add-remove", unit: str = "record") -> Self:
         """What rho-zCDP of any mechanism is worth: the smallest psi that, with kappa, covers the improved conversion.
 
         Above rho = 35, say, where that conversion's delta at 0 is 1 to the last digit, psi is that of the
@@ -138,10 +146,12 @@ class Guarantee:
             1.54
         """
         rho = symbol("zcdp").at_least(rho)
-        return cls(_worth(psi_covering_zcdp(rho, _positive(kappa)), {"zcdp": rho}, _TOO_WEAK), kappa, **context)
+        return cls(worth(psi_covering_zcdp(rho, _positive(kappa)), {"zcdp": rho}, _TOO_WEAK), kappa, adjacency, unit)
 
     @classmethod
-    def from_rdp(cls, alpha: float, rho: float, kappa: float, **context: Any) -> Self:
+    def from_rdp(
+        cls, alpha: float, rho: float, kappa: float, *, adjacency: Adjacency = "add-remove", unit: str = "record"
+    ) -> Self:
         """What (alpha, rho)-RDP of any mechanism is worth: the smallest psi that, with kappa, covers the conversion.
 
         Above rho = 35, say, psi is that of the (epsilon, kappa)-DP that follows, as in from_zcdp.
@@ -153,14 +163,22 @@ class Guarantee:
         alpha, rho = symbol("alpha").at_most(alpha), symbol("rho").at_least(rho)
         if not (alpha > 1.0 and rho < inf):
             raise ValueError(f"RDP must have alpha > 1 and a finite rho, got alpha={alpha}, rho={rho}.")
-        psi = _worth(psi_covering_rdp(alpha, rho, _positive(kappa)), {"alpha": alpha, "rho": rho}, _TOO_WEAK)
-        return cls(psi, kappa, **context)
+        psi = worth(psi_covering_rdp(alpha, rho, _positive(kappa)), {"alpha": alpha, "rho": rho}, _TOO_WEAK)
+        return cls(psi, kappa, adjacency, unit)
 
-    def delta(self, epsilon: Reals) -> Reals:
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: Reals) -> Array: ...
+    def delta(self, epsilon: Reals) -> float | Array:
         """Smallest delta such that (epsilon, delta)-DP holds: kappa + (1 - kappa) delta_psi(epsilon)."""
         return self._mixed(delta_from_psi(self.psi, epsilon))
 
-    def epsilon(self, delta: Reals) -> Reals:
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: Reals) -> Array: ...
+    def epsilon(self, delta: Reals) -> float | Array:
         """Smallest epsilon such that (epsilon, delta)-DP holds; inf where delta <= kappa."""
         if self.kappa == 0.0:
             return epsilon_from_psi(self.psi, delta)
@@ -169,19 +187,31 @@ class Guarantee:
         epsilon = np.where(target > self.kappa, epsilon_from_psi(self.psi, rest), inf)
         return float(epsilon) if epsilon.ndim == 0 else epsilon
 
-    def roc(self, fpr: Reals) -> Reals:
+    @overload
+    def roc(self, fpr: float) -> float: ...
+    @overload
+    def roc(self, fpr: Reals) -> Array: ...
+    def roc(self, fpr: Reals) -> float | Array:
         """Largest true positive rate of any attack at a false positive rate."""
         if self.kappa == 0.0:
             return tpr_from_psi(self.psi, fpr)
         return self._mixed(tpr_from_psi(self.psi, self._stretched(fpr)))
 
-    def tradeoff(self, fpr: Reals) -> Reals:
+    @overload
+    def tradeoff(self, fpr: float) -> float: ...
+    @overload
+    def tradeoff(self, fpr: Reals) -> Array: ...
+    def tradeoff(self, fpr: Reals) -> float | Array:
         """Smallest false negative rate of any attack at a false positive rate: the f of f-DP."""
         if self.kappa == 0.0:
             return fnr_from_psi(self.psi, fpr)
         return (1.0 - self.kappa) * (1.0 - 4.0 * UNIT) * fnr_from_psi(self.psi, self._stretched(fpr))
 
-    def rdp(self, alpha: Reals) -> Reals:
+    @overload
+    def rdp(self, alpha: float) -> float: ...
+    @overload
+    def rdp(self, alpha: Reals) -> Array: ...
+    def rdp(self, alpha: Reals) -> float | Array:
         """Renyi divergence of order alpha; inf while kappa > 0, since failure has no finite divergence."""
         return rho_from_psi(self.psi, alpha) if self.kappa == 0.0 else rho_from_psi(self.psi, alpha) + inf
 
@@ -203,7 +233,7 @@ class Guarantee:
         sensitivity = symbol("sensitivity").number(sensitivity)
         if not self.psi > 0.0:
             raise ValueError("psi must be above 0 to choose sigma: psi=0 needs infinite noise.")
-        return _up_until(sensitivity / self.psi, lambda s: Fraction(s) * Fraction(self.psi) >= Fraction(sensitivity))
+        return up_until(sensitivity / self.psi, lambda s: Fraction(s) * Fraction(self.psi) >= Fraction(sensitivity))
 
     def odds_multiplier(self, probability: float) -> float:
         """Factor by which a release multiplies an attacker's odds at most, except with this probability; rounded up.
@@ -221,8 +251,25 @@ class Guarantee:
         k = whole("k", k)
         if self.kappa > 0.0:
             raise ValueError(f"group privacy needs kappa = 0, got kappa={self.kappa}.")
-        psi = _up_until(symbol("psi").number(k) * self.psi, lambda p: Fraction(p) >= k * Fraction(self.psi))
+        psi = up_until(symbol("psi").number(k) * self.psi, lambda p: Fraction(p) >= k * Fraction(self.psi))
         return type(self)(psi, 0.0, self.adjacency, self.unit)
+
+    def shares(self, n: int) -> Self:
+        """The guarantee of each of n equal releases that fit into this one, the last one included.
+
+        psi/sqrt(n) and kappa/n, both rounded down, so that n of them compose to no more: in `compose`, and in a ledger,
+        which adds up psi^2 to the last bit. (psi/sqrt(n) in floats may be a hair too large, and then the last release
+        is refused.) `Ledger.split` does another thing: it gives what is left to several budgets.
+
+        Examples:
+            >>> week = Guarantee(psi=1.0).shares(52)
+            >>> week.psi, compose([week] * 52).psi <= 1.0
+            (0.13867..., True)
+        """
+        n = whole("n", n)
+        psi = psi_below(Fraction(self.psi) ** 2 / n)
+        kappa = self.kappa if n == 1 else symbol("kappa").at_most(Fraction(self.kappa) / n * (1 - Fraction(1, 2**49)))
+        return type(self)(psi, kappa, self.adjacency, self.unit)
 
     def __lt__(self, other: object) -> bool:
         return self._at_least_as_private(other) and self != other if isinstance(other, Guarantee) else NotImplemented
@@ -248,28 +295,28 @@ class Guarantee:
             return False
         raise IncomparableError(f"{self!r} and {other!r} cross: each is more private against some attack.")
 
-    def _mixed(self, rate: Reals) -> Reals:
+    def _mixed(self, rate: float | Array) -> float | Array:
         """kappa + (1 - kappa) rate, rounded up."""
         if self.kappa == 0.0:
             return rate
         mixed = np.minimum((self.kappa + (1.0 - self.kappa) * rate) * (1.0 + 4.0 * UNIT), 1.0)
         return mixed if mixed.ndim else float(mixed)
 
-    def _stretched(self, fpr: Reals) -> Reals:
+    def _stretched(self, fpr: Reals) -> Array:
         """fpr/(1 - kappa), at most 1, rounded up."""
         return np.minimum(symbol("fpr").array(fpr) / (1.0 - self.kappa) * (1.0 + 4.0 * UNIT), 1.0)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, float | str]:
         """The guarantee as plain values."""
         return {"psi": self.psi, "kappa": self.kappa, "adjacency": self.adjacency, "unit": self.unit}
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, object]) -> Self:
         """The guarantee that to_dict wrote."""
         unknown = set(values) - {"psi", "kappa", "adjacency", "unit"}
         if unknown or "psi" not in values:
             raise ValueError(f"a guarantee has psi, kappa, adjacency and unit, got {sorted(values)}.")
-        return cls(**values)
+        return cls(**cast("dict[str, Any]", dict(values)))
 
     def to_json(self) -> str:
         """The guarantee as one line of JSON."""
@@ -322,7 +369,7 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
         raise TypeError(f"compose needs at least one Guarantee and nothing else, got {guarantees!r}.")
     _same_terms(parts)
     square = sum((Fraction(g.psi) ** 2 for g in parts), Fraction(0))
-    psi = _up_until(hypot(*(g.psi for g in parts)), lambda p: Fraction(p) ** 2 >= square)
+    psi = up_until(hypot(*(g.psi for g in parts)), lambda p: Fraction(p) ** 2 >= square)
     kappa = -expm1(fsum(log1p(-g.kappa) for g in parts))
     kappa = kappa * (1.0 + 8.0 * UNIT) if sum(g.kappa > 0.0 for g in parts) > 1 else max(g.kappa for g in parts)
     return Guarantee(psi, kappa, parts[0].adjacency, parts[0].unit)
@@ -335,61 +382,8 @@ def _same_terms(parts: list[Guarantee]) -> None:
             raise MismatchError(f"guarantees must share one {name}, got {' and '.join(map(repr, values))}.")
 
 
-def _up_until(value: float, enough: Any) -> float:
-    """The smallest float at or above `value` that is enough, a few steps away at most."""
-    if not value < inf:
-        raise ValueError("the result is too large for a float: the guarantee would be empty.")
-    below = nextafter(value, 0.0)
-    value = below if enough(below) else value
-    while not enough(value):
-        value = nextafter(value, inf)
-    return value
-
-
 def _positive(kappa: float) -> float:
     kappa = symbol("kappa").number(kappa)
     if not kappa > 0.0:
         raise ValueError(f"kappa (probability of outright failure) must be above 0 here, got kappa={kappa}.")
     return kappa
-
-
-def _psi_of(notion: dict[str, float]) -> float:
-    """psi of the Gaussian mechanism with exactly one of NOTIONS."""
-    given = tuple(notion)
-    match = next((names for names in NOTIONS if set(names) == set(given)), None)
-    if match is None:
-        ways = " | ".join(" and ".join(names) for names in NOTIONS)
-        half = next((names for names in NOTIONS if given and set(given) < set(names)), ())
-        todo = "".join(f" Give {name} as well." for name in half if name not in given)
-        todo += "".join(f" {name} is called {own} here." for name in given for own in _own_names(name))
-        raise TypeError(f"exactly one notion must be given: {ways}; got {', '.join(given) or 'none'}.{todo}")
-    numbers = [
-        symbol(name).at_least(notion[name]) if name in _UP else symbol(name).at_most(notion[name]) for name in match
-    ]
-    if match == ("sensitivity", "sigma"):
-        sensitivity, sigma = numbers
-        return _up_until(sensitivity / sigma, lambda p: Fraction(p) * Fraction(sigma) >= Fraction(sensitivity))
-    roads: dict[tuple[str, ...], Any] = {
-        ("psi",): float,
-        ("epsilon", "delta"): psi_from_epsilon_delta,
-        ("auc",): psi_from_auc,
-        ("advantage",): psi_from_advantage,
-        ("tpr", "fpr"): psi_from_rates,
-        ("alpha", "rho"): lambda alpha, rho: psi_from_rho(rho, alpha),
-        ("zcdp",): psi_from_zcdp,
-    }
-    return _worth(float(roads[match](*numbers)), notion)
-
-
-def _own_names(name: str) -> list[str]:
-    """What a notion that others call `name` is called here: mu is psi."""
-    ways = [symbol(own) for names in NOTIONS for own in names]
-    return [s.name for s in ways if name not in SYMBOLS and name in s.elsewhere.replace(",", " ").split()]
-
-
-def _worth(psi: float, claim: dict[str, float], verdict: str = "allows any psi: it promises no privacy") -> float:
-    """psi itself, or the sentence that refuses a claim which no finite psi covers."""
-    if not psi < inf:
-        said = ", ".join(f"{name}={value}" for name, value in claim.items())
-        raise ValueError(f"{said} {verdict}.")
-    return psi

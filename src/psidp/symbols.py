@@ -4,6 +4,7 @@ A name here is the name everywhere: Python argument, command-line flag, JSON key
 The object that holds a domain also tests it and writes the refusal, so that the two cannot drift apart.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf, nextafter
@@ -152,6 +153,9 @@ def _nullable(value: Any) -> bool:
     return isinstance(value, np.ma.MaskedArray) or home in ("pyarrow", "polars")
 
 
+LONGEST = 1_000
+"""Letters of a name, a purpose or a key in words."""
+
 PLAIN = {int, float, np.float64, np.float32, np.int64, np.int32}
 """Types of numbers that hide nothing."""
 
@@ -165,9 +169,10 @@ def _hides_no_number(value: Any) -> bool:
     """Whether NumPy would read a mask or a boolean as a number, on its own or among numbers in a list."""
     if isinstance(value, list | tuple):
         return any(map(_hides_no_number, value))
-    return isinstance(value, bool | np.bool_ | np.ma.MaskedArray) or (
-        isinstance(value, np.ndarray) and value.dtype.kind == "b"
-    )
+    if not isinstance(value, np.ndarray):
+        return isinstance(value, bool | np.bool_)
+    masked = sys.modules.get("numpy.ma")  # where nobody loaded it there is no mask, and loading it is slow
+    return value.dtype.kind == "b" or (masked is not None and isinstance(value, masked.MaskedArray))
 
 
 _ALL = (
@@ -191,6 +196,7 @@ _ALL = (
     Symbol("noise_multiplier", "σ/Δ", "noise over sensitivity in DP-SGD", "(0,inf)", "0.5 to 10", "sigma, z"),
     Symbol("sampling_rate", "q", "chance of a record to be in a batch", "[0,1]", "1e-4 to 0.1", "q, sample_rate"),
     Symbol("steps", "T", "number of noisy steps", "[1,inf)", "1 to 1e6", "num_steps, T"),
+    Symbol("epochs", "k", "times that the data are gone through", "(0,inf)", "1 to 100", "num_epochs"),
 )
 
 SYMBOLS: dict[str, Symbol] = {entry.name: entry for entry in _ALL}
@@ -211,6 +217,17 @@ def whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= 1):
         raise ValueError(f"{name} must be a whole number of at least 1, got {name}={value}.")
     return int(value)
+
+
+def check_text(name: str, value: str, longest: int | None = LONGEST) -> str:
+    """`value` itself, if it is text of sensible length that both databases can store as it is."""
+    if not (isinstance(value, str) and value.strip()):
+        raise ValueError(f"{name} must be said in words, got {name}={value!r}.")
+    if "\0" in value or value.encode("utf-8", "ignore").decode() != value:
+        raise ValueError(f"{name} must be Unicode text without NUL, got {name}={value!r}.")
+    if not (longest is None or len(value) <= longest):
+        raise ValueError(f"{name} must have at most {longest:,} letters, got {len(value):,}.")
+    return value
 
 
 def notation() -> Iterator[str]:

@@ -173,7 +173,7 @@ def prove(setting: Setting, lower: float, upper: float, c: float) -> None:
 
 def affordable(setting: Setting) -> bool:
     """Whether the package's own contour has few nodes: a matter of cost, not of truth."""
-    from psidp.accounting.contour import Contour, NotCertified
+    from psidp.accounting.contours.contour import Contour, NotCertified
 
     try:
         steps = composition(setting)
@@ -191,7 +191,7 @@ def composition(setting: Setting):
 def saddle(setting: Setting):
     from math import log
 
-    from psidp.accounting.saddle import saddle_at_delta
+    from psidp.accounting.contours.saddle import saddle_at_delta
 
     return saddle_at_delta(composition(setting), log(setting.delta))
 
@@ -219,18 +219,19 @@ def main() -> None:
 
     import numpy as np
 
-    from psidp.accounting.roads import epsilon_bounds
+    from psidp.accounting.methods import epsilon_bounds
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=20)
     options = parser.parse_args()
     for setting in draw(options.seed, options.cases):
-        lower, upper, road = epsilon_bounds(composition(setting), float(np.log(setting.delta)))
+        lower, upper, method = epsilon_bounds(composition(setting), float(np.log(setting.delta)))
         started = time.perf_counter()
         prove(setting, lower, upper, 0.9 * saddle(setting).c)
         print(
-            f"proved [{lower!r}, {upper!r}] by {road}, {setting}, in {time.perf_counter() - started:.1f} s", flush=True
+            f"proved [{lower!r}, {upper!r}] by {method}, {setting}, {time.perf_counter() - started:.1f} s",
+            flush=True,
         )
 
 

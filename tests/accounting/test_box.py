@@ -1,4 +1,4 @@
-"""The DP-SGD box: every random setting is answered with a proved and narrow interval, on every road."""
+"""The DP-SGD box: every random setting is answered with a proved and narrow interval, on every method."""
 
 from itertools import pairwise
 
@@ -7,11 +7,11 @@ import pytest
 
 from psidp.accounting import DPSGD, account
 from psidp.accounting.composition import Composition
-from psidp.accounting.contour import Contour
-from psidp.accounting.lattice import Lattice
-from psidp.accounting.roads import epsilon_bounds
-from psidp.accounting.saddle import saddle_at_delta
-from psidp.accounting.window import Window
+from psidp.accounting.contours.contour import Contour
+from psidp.accounting.contours.saddle import saddle_at_delta
+from psidp.accounting.contours.window import Window
+from psidp.accounting.methods import epsilon_bounds
+from psidp.accounting.pld.loss_grid import Lattice
 
 CASES = 40
 EXTENDED = np.finfo(np.longdouble).nmant == 63
@@ -46,13 +46,13 @@ def test_roads_do_not_contradict_each_other(sign):
     with np.errstate(all="ignore"):
         saddle = saddle_at_delta(steps, log_delta)
         window = Window.around(steps, saddle.c, saddle.epsilon, log_delta - 25.0)
-        roads = [
+        methods = [
             Contour(steps, saddle),
             Contour(steps, saddle_at_delta(steps, log_delta, window), 1e-9, window),
             Lattice(steps, float(at[0]), log_delta, 1 << 16),
         ]
-        roads += [Contour(steps, saddle, extended=True)] if EXTENDED else []
-        bounds = [road.log_delta(at) for road in roads]
+        methods += [Contour(steps, saddle, extended=True)] if EXTENDED else []
+        bounds = [method.log_delta(at) for method in methods]
     assert max(lower[0] for lower, _ in bounds) <= min(upper[0] for _, upper in bounds)
     assert all(abs(upper[0] - log_delta) < 0.01 for _, upper in bounds)
 
@@ -62,7 +62,7 @@ def test_the_fft_table_agrees_with_the_matrix_product(monkeypatch):
     with np.errstate(all="ignore"):
         saddle = saddle_at_delta(steps, float(np.log(1e-8)))
         dense = Contour(steps, saddle)
-        monkeypatch.setattr("psidp.accounting.table.DENSE_LIMIT", 0.0)
+        monkeypatch.setattr("psidp.accounting.contours.mgf_table.DENSE_LIMIT", 0.0)
         binned = Contour(steps, saddle)
     assert np.abs(dense.real - binned.real).max() < 1e-11
     assert np.abs(dense.phase - binned.phase).max() < 1e-11

@@ -1,12 +1,13 @@
-"""The privacy curve: rates, areas and the one number, each against another road to the same value."""
+"""The privacy curve: rates, areas and the one number, each against another method to the same value."""
 
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from psidp import Guarantee, MismatchError
+from psidp import Guarantee
 from psidp.accounting import DPSGD, Interval, account
 from psidp.accounting.comparison import clt_psi, clt_psi_poisson, compare, rdp_epsilon
+from psidp.errors import MismatchError
 
 RUN = DPSGD(1.0, 0.01, 1000)
 CURVE = account(RUN)
@@ -74,11 +75,11 @@ def test_one_step_has_the_closed_form_of_amplification():
     interval = account(DPSGD(0.8, 0.02, 1)).epsilon(1e-4)
     inner = float(Guarantee(1 / 0.8).epsilon(1e-4 / 0.02))
     assert interval.upper == pytest.approx(np.log1p(0.02 * np.expm1(inner)), rel=1e-10)
-    assert interval.road == "closed form"
+    assert interval.method == "closed form"
 
 
 def test_two_steps_agree_with_direct_integration():
-    from scipy import integrate, stats  # a second road, in the tests only
+    from scipy import integrate, stats  # a second method, in the tests only
 
     sigma, q, epsilon = 1.1, 0.05, 0.3
 
@@ -174,7 +175,7 @@ def test_different_terms_are_refused():
         ({"steps": float("nan")}, "steps .* must be in"),
         ({"sampling": "shuffle"}, "A shuffled loader is neither"),
         ({"sampling": "other"}, "sampling must be"),
-        ({"adjacency": "replace-one"}, "is accounted for adjacency"),
+        ({"sampling": "without-replacement", "adjacency": "add-remove"}, "is accounted for adjacency"),
         ({"unit": " "}, "unit must say"),
     ],
 )
@@ -226,7 +227,7 @@ def test_a_curve_shows_what_it_is_of_and_is_equal_to_itself_alone():
 
 def test_what_is_no_series_of_events_is_refused_in_a_sentence():
     for nonsense in (1, None, "run"):
-        with pytest.raises(TypeError, match="events must be DPSGD runs or Guarantees, got"):
+        with pytest.raises(TypeError, match="events must be DPSGD runs, RandomAllocation runs or Guarantees, got"):
             account(nonsense)
 
 
@@ -238,7 +239,7 @@ def test_without_replacement_the_advantage_is_bounded_as_well_as_delta_a_little_
 
 
 def test_comparisons_are_labelled_and_say_which_understate_the_loss():
-    rows = {row.road: row for row in compare(RUN, 1e-5)}
+    rows = {row.method: row for row in compare(RUN, 1e-5)}
     assert rows["CLT for Poisson sampling"].verdict == "understates the loss here"
     assert rows["CLT, the paper's formula"].kind == "approximation"
     assert clt_psi(1.0, 0.01, 1000) == pytest.approx(0.541, abs=5e-4)

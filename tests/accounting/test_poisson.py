@@ -5,7 +5,7 @@ import pytest
 
 from psidp.accounting import DPSGD, account
 from psidp.accounting.composition import Composition
-from psidp.accounting.roads import epsilon_bounds
+from psidp.accounting.methods import epsilon_bounds
 
 RUNS = {
     "A": (1.0, 0.01, 1000),

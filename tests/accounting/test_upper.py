@@ -1,4 +1,4 @@
-"""The upper ends of a curve: those of its intervals, rates on tangents, and odds, each against another road."""
+"""The upper ends of a curve: those of its intervals, rates on tangents, and odds, each against another method."""
 
 import numpy as np
 import pytest

@@ -43,7 +43,7 @@ def train(folder, dies=None, pause=0.0):
 
 def _count_releases(path, pause):
     """A byte in a log for every noisy gradient, written at once; then a pause in which to be killed."""
-    from psidp.bridges.torch.step import PrivateStep
+    from psidp.bridges.torch.step.private_step import PrivateStep
 
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     real = PrivateStep.__call__
@@ -74,10 +74,10 @@ def _die(place, when, n):
 
 
 def _place(place):
-    from psidp.bridges.torch import checkpoint, journal
-    from psidp.bridges.torch.payment import Payment
-    from psidp.bridges.torch.step import PrivateStep
-    from psidp.bridges.torch.update import Update
+    from psidp.bridges.torch.step.private_step import PrivateStep
+    from psidp.bridges.torch.training import checkpoint, journal
+    from psidp.bridges.torch.training.payment import Payment
+    from psidp.bridges.torch.training.update import Update
 
     owners = {"Payment": Payment, "Step": PrivateStep, "Update": Update, "Journal": journal.Journal}
     owners |= {"checkpoint": checkpoint, "journal": journal}

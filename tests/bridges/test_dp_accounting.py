@@ -17,7 +17,7 @@ def test_a_missing_library_is_refused_with_its_install_line(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(psidp.MissingExtraError, match=r"pip install 'psidp\[dp-accounting\]'"):
+    with pytest.raises(psidp.errors.MissingExtraError, match=r"pip install 'psidp\[dp-accounting\]'"):
         bridge.to_dp_event(psidp.Guarantee(1.0))
 
 

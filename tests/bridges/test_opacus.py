@@ -18,7 +18,7 @@ def test_a_missing_library_is_refused_with_its_install_line(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     for call in (bridge.register, bridge.accountant_class, lambda: bridge.exact_noise(None)):
-        with pytest.raises(psidp.MissingExtraError, match=r"pip install 'psidp\[opacus\]'"):
+        with pytest.raises(psidp.errors.MissingExtraError, match=r"pip install 'psidp\[opacus\]'"):
             call()
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from psidp.bridges.torch import clipping, fused
-from psidp.bridges.torch.clipping import CHUNK, LANES, ClippedTotals, bound_of
+from psidp.bridges.torch.step import clipping, kernel_clipping
+from psidp.bridges.torch.step.clipping import CHUNK, LANES, ClippedTotals, bound_of
 
 CLIPS = [1.0, 0.1, 3.7, 2.0**-100, 1.9999999999999998 * 2.0**100, 1e-12, 1e12]
 TYPES = [torch.float32, torch.bfloat16, torch.float64]
@@ -187,8 +187,8 @@ def test_kernels_and_plain_version_agree_in_every_integer(dtype, monkeypatch):
     live = torch.tensor([True, True, True, True, False])
     plain = totals(gradients, 0.7, live)
     asked = []
-    monkeypatch.setattr(clipping, "_kernels", lambda g: asked.append(g) or fused)
-    monkeypatch.setattr(fused, "BLOCK", 2048)  # fewer programs, since each takes the interpreter its time
+    monkeypatch.setattr(clipping, "_kernels", lambda g: asked.append(g) or kernel_clipping)
+    monkeypatch.setattr(kernel_clipping, "BLOCK", 2048)  # fewer programs, since each takes the interpreter its time
     assert totals(gradients, 0.7, live) == plain
     assert len(asked) == 2 * len(shapes)
     assert plain[1] == 1
@@ -201,7 +201,7 @@ def test_only_floats_on_a_gpu_take_the_kernels(monkeypatch):
         device, dtype = type("device", (), {"type": "cuda"}), torch.float32
 
     monkeypatch.setattr(torch.version, "cuda", "13.0")
-    assert clipping._kernels(Elsewhere()) is fused
+    assert clipping._kernels(Elsewhere()) is kernel_clipping
     Elsewhere.dtype = torch.float64
     assert clipping._kernels(Elsewhere()) is None
 

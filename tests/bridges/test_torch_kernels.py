@@ -9,11 +9,11 @@ import pytest
 import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-from psidp.bridges.torch import launch
-from psidp.bridges.torch.chacha import FAST, LAST, Key, blocks
-from psidp.bridges.torch.replay import replayed
-from psidp.bridges.torch.settled import Layout, settled_values
-from psidp.bridges.torch.tables import tables
+from psidp.bridges.torch.noise import launch
+from psidp.bridges.torch.noise.chacha import FAST, LAST, Key, blocks
+from psidp.bridges.torch.noise.host_fallback import Layout, settled_values
+from psidp.bridges.torch.noise.replay import replayed
+from psidp.bridges.torch.noise.tables import tables
 from psidp.noise import table
 from psidp.noise.gaussian import RoundedGaussian
 

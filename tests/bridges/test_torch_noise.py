@@ -12,9 +12,10 @@ import torch
 import triton
 
 from psidp import GaussianMechanism
-from psidp.bridges.torch import add_noise_, launch, release
-from psidp.bridges.torch import noise as noise_module
-from psidp.bridges.torch.chacha import Key
+from psidp.bridges.torch import add_noise_, release
+from psidp.bridges.torch.noise import launch
+from psidp.bridges.torch.noise import tensors as noise_module
+from psidp.bridges.torch.noise.chacha import Key
 from psidp.errors import MissingExtraError
 from psidp.noise.gaussian import RoundedGaussian
 

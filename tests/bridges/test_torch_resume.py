@@ -12,7 +12,8 @@ import pytest
 
 import psidp
 from bridges import run
-from psidp.bridges.torch import PrivateTrainer, journal
+from psidp.bridges.torch import PrivateTrainer
+from psidp.bridges.torch.training import journal
 
 CONTEXT = get_context("forkserver")
 CONTEXT.set_forkserver_preload(["torch", "psidp.bridges.torch"])
@@ -44,7 +45,7 @@ def finish(folder):
 def paid(tmp_path):
     """A folder with a ledger whose budget covers the run twice."""
     ledger = psidp.Ledger(tmp_path / "ledger.db")
-    ledger.open("models", psi=10.0, kappa=1e-9, by="Ann", purpose="tests")
+    ledger.open("models", psi=10.0, kappa=1e-9, actor="Ann", purpose="tests")
     yield tmp_path, ledger
     ledger.dispose()
 
@@ -174,7 +175,7 @@ def test_a_ledger_that_paid_must_stay_and_another_is_no_substitute(paid):
     with pytest.raises(ValueError, match="began with a ledger, and must go on so"):
         run.trainer(folder)
     other = psidp.Ledger(folder / "ledger.db")
-    other.open("models", psi=10.0, kappa=1e-9, by="Ann", purpose="another")
+    other.open("models", psi=10.0, kappa=1e-9, actor="Ann", purpose="another")
     with other.spend("models", psidp.DPSGD(2.0, run.RATE, run.STEPS), kappa=1e-10, purpose="another"):
         pass
     with pytest.raises(ValueError, match="ledger must be the one that paid for this run"):

@@ -9,9 +9,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 from psidp.bridges.torch import PrivateStep
-from psidp.bridges.torch import step as step_module
-from psidp.bridges.torch.clipping import ClippedTotals, bound_of
-from psidp.bridges.torch.company import dependence
+from psidp.bridges.torch.step import private_step as step_module
+from psidp.bridges.torch.step.batch_dependence import dependence
+from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of
 
 QUIET = 2.0**-90
 """A noise multiplier that leaves nothing to see, for the deterministic part."""

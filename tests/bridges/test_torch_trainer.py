@@ -14,9 +14,9 @@ from torch import nn
 
 import psidp
 from psidp.bridges.torch import PrivateTrainer
-from psidp.bridges.torch.places import overflow
-from psidp.bridges.torch.plan import planned
-from psidp.bridges.torch.training import Progress
+from psidp.bridges.torch.step.slots import overflow
+from psidp.bridges.torch.training.plan import planned
+from psidp.bridges.torch.training.training import Progress
 from psidp.maths.binomial import binomial_tail
 
 torch.set_num_threads(1)
@@ -239,7 +239,7 @@ def test_empty_batches_are_steps_like_others():
 @pytest.fixture
 def ledger(tmp_path):
     made = psidp.Ledger(tmp_path / "ledger.db")
-    made.open("models", psi=6.0, kappa=1e-9, unit="patient", by="Ann", purpose="tests")
+    made.open("models", psi=6.0, kappa=1e-9, unit="patient", actor="Ann", purpose="tests")
     yield made
     made.dispose()
 
@@ -281,15 +281,15 @@ def test_a_budget_that_does_not_cover_the_run_refuses_before_anything_is_read(le
         ledger=ledger, budget="models", unit="patient", noise_multiplier=0.3, steps=100, checkpoint=tmp_path / "run.pt"
     )
     head, before = ledger.head(), trainer.model.weight.detach().clone()
-    with pytest.raises(psidp.BudgetExceededError, match="Budget 'models' has psi 6 left") as caught:
+    with pytest.raises(psidp.errors.BudgetExceededError, match="Budget 'models' has psi 6 left") as caught:
         trainer.fit()
     assert "larger noise_multiplier" in caught.value.__notes__[-1]
     assert ledger.head() == head
     assert trainer.model.weight.equal(before)
     assert [path.name for path in tmp_path.glob("run*")] == []
-    with pytest.raises(psidp.MismatchError, match="unit 'patient'"):
+    with pytest.raises(psidp.errors.MismatchError, match="unit 'patient'"):
         made(ledger=ledger, budget="models").fit()
-    with pytest.raises(psidp.UnknownBudgetError):
+    with pytest.raises(psidp.errors.UnknownBudgetError):
         made(ledger=ledger, budget="other")
 
 
@@ -308,7 +308,7 @@ def test_a_training_that_is_stopped_by_an_error_notes_the_steps_it_used_and_can_
 
 def test_a_ledger_that_is_gone_at_the_end_does_not_hide_the_error(ledger, monkeypatch):
     trainer = made(ledger=ledger, budget="models", unit="patient")
-    monkeypatch.setattr(psidp.Ledger, "used", lambda *_: 1 / 0)
+    monkeypatch.setattr(psidp.Ledger, "record_usage", lambda *_: 1 / 0)
     with pytest.raises(KeyError, match="stop") as caught:
         trainer.fit(watch=lambda _: {}["stop"])
     assert caught.value.__notes__ == [

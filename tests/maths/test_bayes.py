@@ -4,17 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from psidp import (
-    bayes_error,
-    delta_from_psi,
-    divergence,
-    odds_multiplier,
-    positive_predictive_value,
-    reconstruction_bound,
-    tpr_from_psi,
-)
+from psidp import delta_from_psi, tpr_from_psi
 from psidp.maths.bayes import loss_tail_bound, loss_tail_quantile
-from psidp.maths.cover import psi_covering_pure
+from psidp.maths.covering import psi_covering_pure
+from psidp.theory import bayes_error, divergence, odds_multiplier, positive_predictive_value, reconstruction_bound
 from reference import twins
 from reference.twins import real
 

@@ -26,8 +26,8 @@ TYPICAL = {"psi": 0.75, "epsilon": 1.5, "delta": 0.125, "log_delta": -3.0, "alph
 
 def public():
     """Every public function of the maths floor whose required arguments are all quantities, with their names."""
-    for name in psidp.__all__:
-        f = getattr(psidp, name)
+    for name in sorted({*psidp.__all__, *psidp.theory.__all__}):
+        f = getattr(psidp if name in psidp.__all__ else psidp.theory, name)
         if not inspect.isfunction(f) or name in SCALAR_ONLY or not f.__module__.startswith("psidp.maths."):
             continue
         parameters = [p.name for p in inspect.signature(f).parameters.values() if p.default is p.empty]

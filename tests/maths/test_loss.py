@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from psidp import delta_from_psi, loss_mean, loss_variance, sufficient_delta, sufficient_delta_gap
+from psidp import delta_from_psi
+from psidp.theory import loss_mean, loss_variance, sufficient_delta, sufficient_delta_gap
 from reference import twins
 from reference.twins import real
 

@@ -5,17 +5,8 @@ from math import inf, log, nan, sqrt
 import numpy as np
 import pytest
 
-from psidp import (
-    alpha_optimal,
-    epsilon_from_psi,
-    epsilon_from_rdp,
-    epsilon_via_rdp,
-    psi_from_rho,
-    psi_from_zcdp,
-    renyi_divergence,
-    rho_from_psi,
-    zcdp_from_psi,
-)
+from psidp import epsilon_from_psi, epsilon_from_rdp, psi_from_rho, psi_from_zcdp, rho_from_psi, zcdp_from_psi
+from psidp.theory import alpha_optimal, epsilon_via_rdp, renyi_divergence
 from reference import twins
 from reference.twins import real
 

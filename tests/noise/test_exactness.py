@@ -6,10 +6,10 @@ from math import floor
 import numpy as np
 import pytest
 
-from psidp.noise import doubledouble, residual, table
+from psidp.noise import doubledouble, rejection, table
 from psidp.noise import rounding as rounding_module
-from psidp.noise.dice import SMALL, Dice
 from psidp.noise.normal import LazyNormal
+from psidp.noise.normal_source import SMALL, NormalSource
 from psidp.noise.rounding import FARTHEST, NEAR, Rounding, error_bound
 
 FINE = 1.7 * 2.0**40  # all 53 bits in use: with 1.5 * 2^40 the products would be exact and the test weak
@@ -33,7 +33,7 @@ def drawn(script, scale, n, seed):
     rng = np.random.default_rng(seed)
     words = rng.integers(-(2**63), 2**63, n, np.int64)
     offset = hostile_offsets(words, scale, rng)
-    dice = Dice(script(words.view(np.uint64).tolist(), seed))
+    dice = NormalSource(script(words.view(np.uint64).tolist(), seed))
     with np.errstate(invalid="ignore"):
         result = Rounding(scale).many(dice, n, SMALL + 1, offset, lambda i: Fraction(offset[i]))
     return result.tolist(), dice.slot[:n].tolist(), dice.word[:n].tolist(), offset.tolist()
@@ -63,7 +63,7 @@ def test_the_25000_words_would_convict_a_bound_of_zero(script, both_roundings, m
 def test_no_rounding_from_the_pool_is_wrong(script, both_roundings, scale):
     """Small vectors and single values: finished normals, the left-over ones among them."""
     rng = np.random.default_rng(5)
-    dice, rounding = Dice(script(seed=5)), Rounding(scale)
+    dice, rounding = NormalSource(script(seed=5)), Rounding(scale)
     ready, one, seen = dice.ready, dice.one, []
 
     def watched(n):
@@ -166,8 +166,8 @@ def test_finished_normals_are_never_drawn_again(script, both_roundings):
     slots = np.random.default_rng(8).integers(table.SLOTS, table.CENTRE.size, n)
     words = np.random.default_rng(9).integers(-(2**63), 2**63, n, np.int64)
     rare = LazyNormal(2 * table.LIMIT + 2**37, 2**37, 12345)
-    slots[0], words[0] = residual.RARE, 77
-    dice = Dice(script(seed=10))
+    slots[0], words[0] = rejection.RARE, 77
+    dice = NormalSource(script(seed=10))
     dice._rare = {77: rare}
     dice.ready = lambda n: (slots.copy(), words.copy())
     result = Rounding(2.0**44).many(dice, n, n, np.zeros(n), lambda i: Fraction(0)).tolist()
@@ -189,5 +189,5 @@ def test_an_undecided_rounding_goes_on_with_the_word_the_pairs_have_seen(script,
     value = (centre + reach * (word * 2.0**-63)) * 2.0**40
     offset = np.array([0.5 - (value - np.floor(value))])
     source = script([word, 424242])
-    Rounding(2.0**40).many(Dice(source), 1, SMALL + 1, offset, lambda i: Fraction(offset[i]))
+    Rounding(2.0**40).many(NormalSource(source), 1, SMALL + 1, offset, lambda i: Fraction(offset[i]))
     assert seen[0] == 424242

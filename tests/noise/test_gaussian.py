@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from psidp.noise import dice as dice_module
-from psidp.noise.dice import SMALL, Dice, borrowed
+from psidp.noise import normal_source as dice_module
 from psidp.noise.gaussian import RoundedGaussian
+from psidp.noise.normal_source import SMALL, NormalSource, borrowed
 
 STRANGE = [0.0, -0.0, 5e-324, -2.2e-308, 0.1, -1.0, 1e20, 3e25, 1e300, -1e300, np.nan, np.inf, -np.inf]
 
@@ -20,7 +20,7 @@ def scripted(monkeypatch, script):
     """Put scripted dice where the idle ones lie."""
 
     def put(words=(), seed=0):
-        dice = Dice(script(words, seed))
+        dice = NormalSource(script(words, seed))
         monkeypatch.setattr(dice_module, "_idle", [dice])
         return dice
 

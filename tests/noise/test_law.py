@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from psidp.noise import residual, table
-from psidp.noise.dice import SMALL
+from psidp.noise import rejection, table
 from psidp.noise.gaussian import RoundedGaussian
+from psidp.noise.normal_source import SMALL
 from psidp.noise.stream import KeyStream
 
 ALARM = 1e-6
@@ -98,7 +98,7 @@ def test_neighbours_are_independent():
 
 def test_what_the_rectangles_leave_over_has_its_law():
     """Chi-square over all cells and signs, 2 * 10^6 proposals; perfect dice fail with 1e-6."""
-    slots, _, _ = residual.drawn(KeyStream(), 2 * 10**6)
+    slots, _, _ = rejection.drawn(KeyStream(), 2 * 10**6)
     edges = np.append(table.EDGE, table.LIMIT) / table.UNIT
     mass = np.diff(-special.ndtr(-edges)) - np.where(np.arange(table.WIDTH.size) < table.RECTANGLES, 2.0**-13, 0)
     mass /= mass.sum()
@@ -137,9 +137,9 @@ class Beyond:
 def test_tails_have_the_right_conditional_law(start):
     """Kolmogorov-Smirnov of |N| given |N| > start; perfect dice fail with 1e-6."""
     source = Beyond(start)
-    slots, words, rare = residual.drawn(source, 900_000)
+    slots, words, rare = rejection.drawn(source, 900_000)
     values = np.abs(table.CENTRE[slots] + table.REACH[slots] * (words * 2.0**-63))
-    for i, normal in zip(np.flatnonzero(slots == residual.RARE).tolist(), rare, strict=True):
+    for i, normal in zip(np.flatnonzero(slots == rejection.RARE).tolist(), rare, strict=True):
         low, _, shift = normal.bounds()
         values[i] = abs(low / 2**shift)
     assert values.size > 600_000  # so many that a sigma off by 1 % stands out by ten standard errors
@@ -154,7 +154,7 @@ def test_tails_have_the_right_conditional_law(start):
 def test_the_far_tail_has_the_right_conditional_law():
     """Beyond 9.514 standard deviations, 3000 proposals in integers; perfect dice fail with 1e-6."""
     source = Beyond(20.0)
-    _, _, rare = residual.drawn(source, 3000)
+    _, _, rare = rejection.drawn(source, 3000)
     values = np.array([abs(low / 2**shift) for low, _, shift in (normal.bounds() for normal in rare)])
     assert values.size > 500
     limit = table.LIMIT / table.UNIT

@@ -6,10 +6,9 @@ from math import floor
 import numpy as np
 import pytest
 
-from psidp.noise import dice as dice_module
-from psidp.noise.dice import Dice
-from psidp.noise.gaussian import RoundedGaussian
-from psidp.noise.totals import LARGEST, noisy_integer, noisy_integers, noisy_total, noisy_totals
+from psidp.noise import normal_source as dice_module
+from psidp.noise.gaussian import LARGEST, RoundedGaussian, noisy_integer, noisy_integers, noisy_total, noisy_totals
+from psidp.noise.normal_source import NormalSource
 
 TOTALS = [0, 1, -1, 7, 12345, -(2**53) - 1, 2**53 + 1, 2**60 + 3, -(2**61) + 1]
 SIGMAS = [1e-3, 1.0, 5.3, 2.0**24, 3e9, 1.1 * 2.0**40, 2.0**60, 2.0**90]
@@ -18,7 +17,7 @@ SIGMAS = [1e-3, 1.0, 5.3, 2.0**24, 3e9, 1.1 * 2.0**40, 2.0**60, 2.0**90]
 @pytest.fixture
 def seen(monkeypatch, script):
     """Scripted dice, and the list of normals they hand out."""
-    dice, handed = Dice(script(seed=9)), []
+    dice, handed = NormalSource(script(seed=9)), []
     ready, one = dice.ready, dice.one
     dice.ready = lambda n: handed.append(ready(n)) or handed[-1]
 

@@ -1,9 +1,8 @@
-"""The command line as a user types it, a running explorer, and a real Chromium."""
+"""A running explorer, and a real Chromium."""
 
 import os
 import shutil
 import socket
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ import pytest
 import uvicorn
 from playwright.sync_api import expect, sync_playwright
 
-from psidp.present import cli
 from psidp.present.web.app import create_app
 from psidp.present.web.connections import configured
 
@@ -103,20 +101,3 @@ def artefacts():
     """Where screenshots are kept for people to look at."""
     ARTEFACTS.mkdir(parents=True, exist_ok=True)
     return ARTEFACTS
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """The command as a user would type it: exit code, standard output, standard error."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["psidp", *words])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return call

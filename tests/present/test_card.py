@@ -15,7 +15,7 @@ import psidp
 from psidp.present.card import card, to_html, to_markdown, validate
 from psidp.present.card.record import Audited, Card, Mechanism, Scope
 from psidp.present.card.schema import schema
-from psidp.present.digits import up
+from psidp.present.formatting import up
 
 EVIL = "</title><script>alert(1)</script><img src=x onerror=alert(1)> & \"q\" 'a' `b` | [x](javascript:alert(1))"
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
@@ -100,8 +100,8 @@ def test_the_card_says_what_the_library_says():
     assert derived["advantage"] == g.advantage
     assert [row["epsilon"] for row in derived["epsilon_at_delta"]] == [g.epsilon(d) for d in (1e-3, 1e-5, 1e-8)]
     assert [row["tpr"] for row in derived["tpr_at_fpr"]] == [g.roc(0.01), g.roc(0.001)]
-    assert derived["ppv"]["ppv"] == pytest.approx(psidp.positive_predictive_value(g.psi, 0.01, 0.05), rel=1e-14)
-    assert derived["reconstruction"]["bound"] == psidp.reconstruction_bound(g.psi, 0.05)
+    assert derived["ppv"]["ppv"] == pytest.approx(psidp.theory.positive_predictive_value(g.psi, 0.01, 0.05), rel=1e-14)
+    assert derived["reconstruction"]["bound"] == psidp.theory.reconstruction_bound(g.psi, 0.05)
 
 
 def test_a_run_becomes_a_card_with_its_regret(run):
@@ -315,9 +315,11 @@ def test_a_card_of_a_run_promises_what_its_sampling_allows(run):
     assert code == 0
     assert Card.from_json(out).guarantee == psidp.account(event).guarantee(1e-10)
     assert Card.from_json(run(*flags, "--sampling", "Poisson")[1]).guarantee.adjacency == "add-remove"
-    code, _, err = run(*flags, "--adjacency", "replace-one")
+    replaced = Card.from_json(run(*flags, "--adjacency", "replace-one")[1])
+    assert replaced.guarantee == psidp.account(psidp.DPSGD(2.0, 0.1, 2, adjacency="replace-one")).guarantee(1e-10)
+    code, _, err = run(*flags, "--sampling", "without-replacement", "--adjacency", "add-remove")
     assert code == 2
-    assert 'sampling="poisson" is accounted for adjacency="add-remove", got adjacency="replace-one"' in err
+    assert 'sampling="without-replacement" is accounted for adjacency="replace-one", got adjacency="add-remove"' in err
     code, _, err = run(*flags, "--sampling", "shuffle")
     assert code == 2
     assert "A shuffled loader is neither" in err
@@ -342,7 +344,7 @@ def test_the_card_says_how_many_scores_an_audit_had_and_where_to_read_it(run, tm
     assert "n_in" not in one.to_dict()["audit"]
 
 
-@pytest.mark.parametrize("said", [{"audit": 3}, {"mechanism": "noise"}, {"scope": None}])
+@pytest.mark.parametrize("said", [{"audit": 3}, {"mechanism": "noise"}, {"scope": "all"}])
 def test_a_card_is_made_of_its_parts_and_nothing_else(said):
     with pytest.raises(TypeError, match=r"a card's (audit|mechanism|scope) must be"):
         card(psidp.Guarantee(1.0), **said)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from psidp.present.web import answers, connections
+from psidp.present.web import connections, handlers
 from psidp.present.web.app import MOST_ASKING, create_app
 
 NEVER = 300.0
@@ -124,7 +124,7 @@ def test_room_is_made_by_whoever_has_most_and_has_waited_longest():
 
 def test_many_who_ask_for_work_leave_room_for_the_page(monkeypatch):
     go_on = threading.Event()
-    monkeypatch.setattr(answers, "answer_explain", lambda asked: {"waited": go_on.wait(NEVER)})
+    monkeypatch.setattr(handlers, "answer_explain", lambda asked: {"waited": go_on.wait(NEVER)})
     app = create_app()
 
     async def rush():

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 import psidp
-from psidp.present.digits import up
-from psidp.present.web.saved import saved_page
+from psidp.present.formatting import up
+from psidp.present.web.standalone import standalone_page
 
 VIEWS = {"light": {}, "dark": {"color_scheme": "dark"}, "phone": {"viewport": {"width": 390, "height": 844}}}
 
@@ -194,7 +194,7 @@ def test_pins_are_compared_by_their_divergences_and_drawn(tab, served):
         settle(page)
     assert page.locator("#pin").is_disabled()
     cells = page.locator("#divergences tbody tr").nth(1).locator("td").all_inner_texts()
-    assert cells[2] == up(psidp.divergence(1.0, 1.5), 3)
+    assert cells[2] == up(psidp.theory.divergence(1.0, 1.5), 3)
     expect(page.locator("#roc path.pinned[d^=M]")).to_have_count(4)
     page.click("#pins li:first-child button")
     settle(page)
@@ -236,7 +236,7 @@ def scores_csv(psi, n=400):
 
 
 def test_a_csv_of_scores_is_drawn_over_the_promise(tab, tmp_path):
-    (tmp_path / "explorer.html").write_text(saved_page(), encoding="utf-8")
+    (tmp_path / "explorer.html").write_text(standalone_page(), encoding="utf-8")
     page = tab((tmp_path / "explorer.html").as_uri())
     upload(page, "attack.csv", scores_csv(1.0))
     expect(page.locator("#scores-note")).to_contain_text("AUC")
@@ -295,7 +295,7 @@ def test_a_bad_csv_is_refused_and_named_without_becoming_markup(tab, served):
 
 
 def test_the_saved_file_works_from_disk_without_any_network(tab, tmp_path):
-    (tmp_path / "explorer.html").write_text(saved_page(), encoding="utf-8")
+    (tmp_path / "explorer.html").write_text(standalone_page(), encoding="utf-8")
     page = tab((tmp_path / "explorer.html").as_uri(), offline=True)
     drag(page, "threshold", -60, 0)
     consistent(page)

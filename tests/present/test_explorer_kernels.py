@@ -9,8 +9,8 @@ from scipy.special import ndtri
 import psidp
 from psidp.maths import mills
 from psidp.maths.normal import tail
-from psidp.present import digits, palette
-from psidp.present.web.saved import STATIC
+from psidp.present import formatting, palette
+from psidp.present.web.standalone import STATIC
 from psidp.present.words import sentences
 from psidp.symbols import symbol
 
@@ -45,7 +45,7 @@ EXPECTED = {
     "attack.js aucFromPsi psi": lambda v: psidp.auc_from_psi(v["psi"]),
     "attack.js advantageFromPsi psi": lambda v: psidp.advantage_from_psi(v["psi"]),
     "attack.js rhoFromPsi psi alpha": lambda v: psidp.rho_from_psi(v["psi"], v["alpha"]),
-    "attack.js divergence psi alpha": lambda v: psidp.divergence(v["psi"], v["alpha"]),
+    "attack.js divergence psi alpha": lambda v: psidp.theory.divergence(v["psi"], v["alpha"]),
     "attack.js epsilonFromRdp psi alpha delta": lambda v: psidp.epsilon_from_rdp(v["psi"], v["alpha"], v["delta"]),
 }
 RUN = """async ([file, name, columns]) => {
@@ -85,7 +85,10 @@ def test_digits_are_rounded_as_in_python(tab, served):
     run = """async ([values]) => { const d = await import('./static/js/digits.js');
       return values.map((v) => [d.up(v), d.down(v), d.up(v, 6), v <= 1 ? d.perThousand(v) : '']); }"""
     got = tab(served).evaluate(run, [values])
-    want = [[digits.up(v), digits.down(v), digits.up(v, 6), digits.per_thousand(v) if v <= 1 else ""] for v in values]
+    want = [
+        [formatting.up(v), formatting.down(v), formatting.up(v, 6), formatting.per_thousand(v) if v <= 1 else ""]
+        for v in values
+    ]
     assert got == want
 
 

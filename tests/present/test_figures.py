@@ -10,11 +10,12 @@ import pytest
 from scipy.stats import norm
 
 import psidp
+from psidp.cli import main
 from psidp.errors import MissingExtraError
-from psidp.present import cli, figures, palette
+from psidp.present import figures, palette
 from psidp.present.figures.files import to_html
 from psidp.present.figures.paper import PAPER
-from psidp.present.paper import experiment
+from psidp.present.paper_experiment import experiment
 
 EVIL = '<script>alert(\'&"1")</script>'
 
@@ -78,7 +79,7 @@ def test_figure_5_leaves_the_axis_at_kappa_and_joins_the_curve():
     x, y = series(chart, "failed mechanism")
     own_x, own = series(chart, "its own curve")
     assert y[x == 0.0] == pytest.approx(0.2)
-    assert y == pytest.approx(psidp.failed_roc(1.0, 0.2, x), abs=1e-15)
+    assert y == pytest.approx(psidp.theory.failed_roc(1.0, 0.2, x), abs=1e-15)
     assert own == pytest.approx(norm.cdf(1.0 + norm.ppf(own_x)), abs=1e-12)
     assert np.all(y >= own - 1e-12)
 
@@ -183,7 +184,7 @@ def test_an_accounted_run_is_drawn_between_its_proved_sides_and_draws_itself():
 def test_psidp_figures_refuses_in_a_sentence(monkeypatch, capsys, tmp_path, words, sentence):
     monkeypatch.setattr(sys, "argv", ["psidp", "figures", *words, "-o", str(tmp_path)])
     with pytest.raises(SystemExit) as stop:
-        cli.main()
+        main.main()
     assert stop.value.code == 2
     assert sentence in capsys.readouterr().err
 
@@ -196,7 +197,7 @@ def test_psidp_figures_writes_a_file_or_a_directory(monkeypatch, capsys, tmp_pat
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["psidp", "figures", *words])
         with pytest.raises(SystemExit):
-            cli.main()
+            main.main()
         assert capsys.readouterr().out.split() == made
         assert all((tmp_path / name).stat().st_size > 1000 for name in made)
 
@@ -212,7 +213,7 @@ def test_densities_and_loss_say_their_numbers():
 
 def test_conversions_draw_the_best_order_or_the_one_asked_for():
     x, y = series(figures.conversions(1e-5), "improved RDP, best order")
-    assert y == pytest.approx(psidp.epsilon_via_rdp(x, 1e-5), rel=1e-12)
+    assert y == pytest.approx(psidp.theory.epsilon_via_rdp(x, 1e-5), rel=1e-12)
     x, y = series(figures.conversions(1e-5, alpha=4.0), "standard RDP, alpha = 4")
     assert y == pytest.approx(psidp.epsilon_from_rdp(psidp.rho_from_psi(x, 4.0), 4.0, 1e-5, "standard"), rel=1e-12)
 
@@ -220,7 +221,7 @@ def test_conversions_draw_the_best_order_or_the_one_asked_for():
 def test_a_comparison_orders_and_measures():
     chart = figures.comparison({"b": psidp.Guarantee(1.5), "a": psidp.Guarantee(1.0)})
     cell = next(row for row in rows(chart) if row.get("from") == "a" and row.get("to") == "b")
-    assert cell["value"] == pytest.approx(psidp.divergence(1.0, 1.5))
+    assert cell["value"] == pytest.approx(psidp.theory.divergence(1.0, 1.5))
     with pytest.raises(ValueError, match="two to four"):
         figures.comparison({"a": psidp.Guarantee(1.0)})
 
@@ -277,7 +278,7 @@ def test_spending_adds_up_in_squares_and_starts_again_after_a_reset():
 
 def test_a_real_ledgers_spending_is_drawn(tmp_path):
     ledger = psidp.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    ledger.open("survey", psi=2.0, unit="person", by="us", purpose="test", adjacency="add-remove")
+    ledger.open("survey", psi=2.0, unit="person", actor="us", purpose="test", adjacency="add-remove")
     mechanism = psidp.GaussianMechanism(sensitivity=1.0, sigma=2.0, unit="person", ledger=ledger, budget="survey")
     for _ in range(2):
         mechanism.release(1.0, purpose="<b>")
@@ -341,3 +342,16 @@ def test_objects_draw_themselves_in_a_notebook(monkeypatch):
 def test_what_is_no_curve_is_refused_in_a_sentence(nonsense):
     with pytest.raises(TypeError, match="a figure must show a Guarantee or a PrivacyCurve"):
         psidp.figures.roc(nonsense)
+
+
+def test_a_stream_is_drawn_as_published_with_its_bands():
+    counter = psidp.Counter(psi=0.5, periods=12, at_most=1).open()
+    for period in range(1, 6):
+        counter.publish(period, 100)
+    points = counter.series()
+    shown = [row for row in rows(figures.series(points, "Signups")) if "lower" in row]
+    assert [(r["x"], r["value"], r["lower"], r["upper"]) for r in shown[:5]] == [
+        (p.period, p.value, p.lower, p.upper) for p in points
+    ]
+    with pytest.raises(ValueError, match="at least one published period"):
+        figures.series([])

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 import psidp
+from psidp.cli import explore
 from psidp.errors import MissingExtraError
 from psidp.present.card import Card
-from psidp.present.web import command
 from psidp.present.web.app import create_app
-from psidp.present.web.guard import LARGEST_BODY, POLICY
+from psidp.present.web.middleware import LARGEST_BODY, POLICY
 from psidp.present.web.worker import Worker
 
 HOST = "http://127.0.0.1:8347"
@@ -103,8 +103,9 @@ def test_an_account_without_end_is_given_up_and_the_next_one_is_answered(monkeyp
         ("account", {"runs": [RUN], "kappa": 0}, "kappa (probability of outright failure)"),
         ("calibrate", {"psi": 1}, "calibrate needs sensitivity for a query"),
         ("calibrate", {"psi": 1, "sensitivity": 1, "kappa": 0.1}, "belongs to a run"),
-        ("calibrate", {"steps": 10, "psi": 1}, "a run has both sampling_rate and steps"),
+        ("calibrate", {"steps": 10, "psi": 1}, "a run needs sampling_rate, or batch_size and dataset_size"),
         ("calibrate", {"steps": 10, "sampling_rate": 0.1, "auc": 0.7}, "got auc"),
+        ("calibrate", {"steps": 10, "epochs": 1, "sampling_rate": 0.1}, "give steps or epochs, not both"),
     ],
 )
 def test_runs_are_refused_by_sentence(question, asked, words):
@@ -225,25 +226,25 @@ def test_with_a_token_nothing_is_answered_without_it():
 
 
 def test_an_address_that_others_reach_needs_the_flag_and_gets_a_token():
-    assert command.check_host("127.0.0.1", beyond_loopback=False) is None
+    assert explore.check_host("127.0.0.1", beyond_loopback=False) is None
     with pytest.raises(ValueError, match="--beyond-loopback"):
-        command.check_host("0.0.0.0", beyond_loopback=False)
-    assert len(command.check_host("0.0.0.0", beyond_loopback=True)) >= 32
+        explore.check_host("0.0.0.0", beyond_loopback=False)
+    assert len(explore.check_host("0.0.0.0", beyond_loopback=True)) >= 32
 
 
 def test_without_fastapi_the_refusal_names_the_line_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'psidp\[web\]'"):
-        command.serve("127.0.0.1", 0, beyond_loopback=False, browser=False)
+        explore.serve("127.0.0.1", 0, beyond_loopback=False, browser=False)
 
 
 def test_explore_saves_one_file(tmp_path, monkeypatch, capsys):
-    from psidp.present import cli
+    from psidp.cli import main
 
     target = tmp_path / "explorer.html"
     monkeypatch.setattr(sys, "argv", ["psidp", "explore", "--save", str(target)])
     with pytest.raises(SystemExit) as stop:
-        cli.main()
+        main.main()
     assert stop.value.code == 0
     assert "needs no server" in capsys.readouterr().out
     text = target.read_text()
@@ -262,3 +263,12 @@ def test_the_api_keeps_its_own_description(case):
     case.validate_response(answer, excluded_checks=[positive_data_acceptance])  # "exactly one notion" is no schema
     if answer.status_code != 200:
         assert set(answer.json()["error"]) == {"sentence"}
+
+
+def test_a_run_may_be_said_in_epochs_and_batch_sizes():
+    said = {"batch_size": 600, "dataset_size": 60_000, "epochs": 10}
+    whole = post("account", {"runs": [{"noise_multiplier": 1.0} | said]}).json()
+    assert whole == post("account", {"runs": [{"noise_multiplier": 1.0, "sampling_rate": 0.01, "steps": 1000}]}).json()
+    target = {"epsilon": 2.0, "delta": 1e-5}
+    one, other = (post("calibrate", run | target).json() for run in (said, {"sampling_rate": 0.01, "steps": 1000}))
+    assert one["noise_multiplier"] == other["noise_multiplier"]

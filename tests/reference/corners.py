@@ -20,6 +20,10 @@ LATTICE = [  # sigma, q, steps, epsilon, sign, delta: by make_corners.enclosure
 ]
 
 
+class TooLong(Exception):
+    """Ball arithmetic would take too long here."""
+
+
 def number(text: str) -> arb:
     """A stored decimal number as a ball."""
     ctx.prec = BITS

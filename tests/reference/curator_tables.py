@@ -4,10 +4,10 @@ from math import nan
 
 import pyarrow as pa
 
-from psidp.release import ask
-from psidp.release.bounding import Totals
-from psidp.release.engine import Engine
-from psidp.release.lattice import Lattice
+from psidp.curator import ask
+from psidp.curator.contribution_sql import Totals
+from psidp.curator.engine import Engine
+from psidp.mechanism.clipping import IntegerGrid
 
 SCHEMA = pa.schema([("u", pa.int64()), ("g", pa.string()), ("h", pa.int64()), ("v", pa.float64()), ("n", pa.int64())])
 EDGES = (-50.0, -1.0, 0.0, 0.1, 7.0, 100.0)
@@ -29,7 +29,7 @@ AGGREGATES = [
 
 
 def lattice(aggregate, contribution, groups=20):
-    return Lattice.fitting(contribution * aggregate.reach, groups * aggregate.parts * aggregate.bins)
+    return IntegerGrid.fitting(contribution * aggregate.reach, groups * aggregate.parts * aggregate.bins)
 
 
 KNOWN = {}

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from psidp.auditing.curves import Gaussian
-from psidp.auditing.ladder import rung_p_values, rungs
+from psidp.auditing.thresholds import rung_p_values, rungs
 from psidp.maths.binomial import rate_above
 
 SIZES = (20, 60, 250, 1_000, 5_000, 30_000, 200_000)

@@ -1,246 +1,259 @@
-"""Makes tests/reference/corners.csv, on standard output: delta of random corner settings, each in a proved ball.
+"""Makes tests/reference/corners.jsonl, on standard output: delta of random corner settings, between proved ends.
 
-    python tests/reference/make_corners.py --seed 1 --count 200 > tests/reference/corners.csv
+    python tests/reference/make_corners.py --seed 1 --each 20 > tests/reference/corners.jsonl
 
-Shares no code with src. Closed forms where there are any; one integral in ball arithmetic for two steps; else the
-contour integral (1/2 pi i) int M(z) e^(-z epsilon)/(z (z+1)) dz by the trapezoid rule on a line, M by python-flint's
-rigorous integration, with the aliases and the truncated tail bounded in balls too. A setting whose contour is too long
-for that is left out, and another one is drawn.
+Shares no code with src. Closed forms where there are any; else the contour integral
+(1/2 pi i) int M(z) e^(-z epsilon)/(z (z+1)) dz by the trapezoid rule on a line (corner_contour.py), with the aliases,
+the truncated tail and the error of M bounded in balls too; where that is too long, a lattice in whole numbers, whose
+bounds from both sides are up to 5 % apart ("way" says so). A setting for which all this takes too long is left out, and
+another one is drawn. The ends are decimal numbers, rounded outwards.
 """
 
 import argparse
-import csv
+import json
 import math
 import random
 import sys
 import time
-from itertools import pairwise
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from flint import acb, arb, ctx
+from flint import arb, ctx, fmpz, fmpz_poly
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from reference.corners import gaussian, one_step, upper_tail
+from reference.corner_contour import contour, rough
+from reference.corners import TooLong, gaussian, one_step, upper_tail
 
-SECONDS = 6.0
+SECONDS = 2.0
 """CPU time after which a setting is given up."""
-TIGHT = 1e-13
-"""Relative width of a ball that is good enough."""
+LOOSE = 0.05
+"""Relative width beyond which a lattice's bounds say too little."""
+PLACES = 1 << 13
+KINDS = (
+    "one step",
+    "plain",
+    "few steps",
+    "few steps, small rate",
+    "tiny noise",
+    "nearly all",
+    "long",
+    "long, small rate",
+    "mixture",
+    "kappa",
+)
 Runs = list[tuple[float, float, int]]
 
 
-class TooLong(Exception):
-    """Ball arithmetic would take too long here."""
-
-
-def draw(random_: random.Random) -> tuple[Runs, float, float, float]:
+def draw(random_: random.Random, kind: str) -> tuple[Runs, float, float, float]:
     """Runs (sigma, q, steps), psi and kappa of a plain Gaussian beside them, and the target delta."""
     runs = []
-    for _ in range(random_.choice([1, 1, 1, 2, 3, 5])):
-        sigma = math.exp(random_.uniform(math.log(0.02), math.log(1e3)))
-        q = math.exp(random_.uniform(math.log(1e-8), math.log(0.5)))
-        q = 1.0 - q if random_.random() < 0.3 else q
-        long = math.exp(random_.uniform(0.0, math.log(1e9)))
-        runs.append((sigma, q, int(long) if random_.random() < 0.7 else random_.randrange(1, 30)))
-    kappa = 10.0 ** random_.uniform(-12, -2) if random_.random() < 0.15 else 0.0
-    psi = 10.0 ** random_.uniform(-3, 1) if kappa or random_.random() < 0.15 else 0.0
-    least = -300.0 if random_.random() < 0.3 else -15.0
-    return runs, psi, kappa, 10.0 ** random_.uniform(least, math.log10(0.4))
+    for _ in range({"one step": 1, "plain": 0, "mixture": random_.randrange(2, 6)}.get(kind, 1)):
+        sigma = _log_uniform(random_, 0.02, 0.12) if kind == "tiny noise" else _log_uniform(random_, 0.02, 1e3)
+        q = _log_uniform(random_, 1e-8, 0.5)
+        q = 1.0 - q if kind == "nearly all" or random_.random() < 0.2 else q
+        steps = int(_log_uniform(random_, 1.0, 1e9))
+        if kind in ("few steps", "few steps, small rate", "tiny noise") or random_.random() < 0.2:
+            steps = random_.randrange(2, 30)
+        if kind == "few steps, small rate":
+            sigma, q = _log_uniform(random_, 0.1, 50.0), _log_uniform(random_, 1e-8, 1e-3)
+        if kind == "long, small rate":
+            sigma, q, steps = (
+                _log_uniform(random_, 0.5, 20.0),
+                _log_uniform(random_, 1e-8, 1e-3),
+                10 ** random_.randrange(3, 9),
+            )
+        runs.append((sigma, q, 1 if kind == "one step" else steps))
+    kappa = 10.0 ** random_.uniform(-12, -2) if kind == "kappa" else 0.0
+    psi = 10.0 ** random_.uniform(-3, 1) if kappa or kind == "plain" or random_.random() < 0.1 else 0.0
+    least = -300.0 if random_.random() < 0.2 else -15.0
+    return runs, 0.0 if kind == "one step" else psi, kappa, 10.0 ** random_.uniform(least, math.log10(0.4))
 
 
-class Law:
-    """The total loss of runs and of a plain Gaussian in one direction; sign +1 where the record is removed."""
+def _log_uniform(random_: random.Random, low: float, high: float) -> float:
+    return math.exp(random_.uniform(math.log(low), math.log(high)))
 
-    def __init__(self, runs: Runs, psi: float, sign: int) -> None:
-        self.runs, self.psi, self.sign = runs, psi, sign
-        self.limit = time.process_time() + SECONDS
 
-    def rough(self, c: float) -> float:
-        """log M(c) in floats, to a few digits."""
-        total = 0.5 * self.psi**2 * c * (c + 1.0)
-        for sigma, q, steps in self.runs:
-            s = 1.0 + c if self.sign > 0 else -c
-            top = 12.0 + max(s, 0.0) / sigma
-            near = np.linspace(-12.0, min(top, 40.0), 3000)
-            total += steps * _log_mean(sigma, q, s, near)
-            if top > 40.0:
-                total = max(total, steps * s * (math.log(q) + 0.5 * (s - 1.0) / sigma**2))
-        return total
+def lattice(runs: Runs, psi: float, epsilon: float, sign: int, places: int, limit: float) -> arb:
+    """A ball with delta from a law above and one below on a lattice of losses: bounds from both sides.
 
-    def log_moment(self, z: acb) -> acb:
-        """log M(z), a branch that does not matter: it is only exponentiated."""
-        total = acb(self.psi) ** 2 * z * (z + 1) / 2
-        for sigma, q, steps in self.runs:
-            if time.process_time() > self.limit:
+    delta = P - e^epsilon Q + sum over the losses L <= epsilon of P(L) (e^(epsilon - L) - 1), P and Q being all the mass
+    of the law; so losses beyond epsilon are never needed. Masses are whole numbers of 2^-bits.
+    """
+    bits = 100 + int((epsilon + 60.0) / math.log(2.0))
+    if bits > 1200:
+        raise TooLong
+    ctx.prec = bits + 64
+    parts = [(arb(s), arb(q), n, sign, sign * (1 - arb(q)).log() + _lowest(s, q, n, sign)) for s, q, n in runs]
+    if psi:
+        parts.append((1 / arb(psi), arb(1), 1, 1, arb(-12.0 * psi)))
+    start = sum((n * low for _, _, n, _, low in parts), arb(0))
+    eta = arb(1.001 * float(((arb(epsilon) - start) / (places - 2)).mid()))
+    if not eta > 0:
+        raise TooLong
+    ends, unit = [], fmpz(1 << bits)
+    for up in (1, 0):
+        ones = fmpz_poly([up] * places)
+        product, p_all, q_all = fmpz_poly([1]) * unit, arb(1), arb(1)
+        for sigma, q, n, kind, low in parts:
+            mass, p_one, q_one = (_above if up else _below)(sigma, q, kind, low, eta, places)
+            if time.process_time() > limit:
                 raise TooLong
-            total += steps * self._moment(arb(sigma), arb(q), 1 + z if self.sign > 0 else -z).log()
-        return total
-
-    def _moment(self, sigma: arb, q: arb, s: acb) -> acb:
-        """E[F^s]."""
-        order = float(s.real.mid())
-        high = 16.0 + max(order, 0.0) / float(sigma.mid())
-        if high > 400.0:
+            whole = [_whole(m, bits, up) for m in mass]
+            if not sum(whole) <= 2 << bits:
+                raise TooLong  # the lattice is too coarse for its bits
+            poly = fmpz_poly(whole)
+            power, k = fmpz_poly([1]) * unit, n
+            while k:
+                if k & 1:
+                    power = power.mul_low(poly, places) // unit + ones
+                k >>= 1
+                if k:
+                    poly = poly.mul_low(poly, places) // unit + ones
+            product = product.mul_low(power, places) // unit + ones
+            p_all, q_all = p_all * p_one**n, q_all * q_one**n
+        value, here, fall = p_all - arb(epsilon).exp() * q_all, (arb(epsilon) - start).exp(), (-eta).exp()
+        for m in product.coeffs():
+            if not here > 1:
+                break
+            value += m * (here - 1) / unit
+            here *= fall
+        else:
             raise TooLong
-
-        def integrand(g: acb, analytic: bool) -> acb:
-            return (s * _log_f(sigma, q, g, arb(0), analytic) - g * g / 2).exp()
-
-        tail = _tails(sigma, q, s.real, arb(-16), arb(high))
-        return _pieces(integrand, -16.0, high) / _root_two_pi() + acb(arb(0, tail), arb(0, tail))
-
-    def log_ceiling(self, c: float, u: float) -> arb:
-        """log of an upper bound of |M(c + iu')| for every u' >= u: g is shifted to g + iy in every run."""
-        total = arb(self.psi) ** 2 * (arb(c) * (c + 1) - arb(u) ** 2) / 2
-        for sigma, q, steps in self.runs:
-            best = None
-            for share in (0.75, 0.4, 0.2, 0.1, 0.05, 0.02, 0.007):
-                bound = self._shifted(sigma, q, c, u, share)
-                best = bound if best is None or bound < best else best
-            total += steps * best.log()
-        return total
-
-    def _shifted(self, sigma: float, q: float, c: float, u: float, share: float) -> arb:
-        """e^(y^2/2) E[|F_y|^s e^(-u arg F_y)], y = share pi sigma (half of it for s < 0)."""
-        if time.process_time() > self.limit:
-            raise TooLong
-        theta = arb(share) * (arb.pi() if self.sign > 0 else arb.pi() / 2)
-        width, rate = arb(sigma), arb(q)
-        s = 1 + arb(c) if self.sign > 0 else -arb(c)
-        y = theta * width
-        if y > 12:
-            return arb(10) ** 30
-        high = 16.0 + max(float(s.mid()), 0.0) / sigma
-
-        def integrand(g: acb, analytic: bool) -> acb:
-            up, down = _log_f(width, rate, g, theta, analytic), _log_f(width, rate, g, -theta, analytic)
-            return (s * (up + down) / 2 - u * (up - down) / acb(0, 2) - g * g / 2).exp()
-
-        crowd = arb(1) if self.sign > 0 else (1 / (theta / 2).cos()) ** (-s)
-        body = _pieces(integrand, -16.0, high).real / _root_two_pi()
-        return (y * y / 2).exp() * (body + crowd * _tails(width, rate, s, arb(-16), arb(high))).upper()
+        ends.append(value)
+    return max(ends[1].lower(), arb(0)).union(min(ends[0].upper(), arb(1)))
 
 
-def _log_mean(sigma: float, q: float, s: float, g: np.ndarray) -> float:
-    t = g / sigma - 0.5 / sigma**2
-    x = s * np.logaddexp(math.log1p(-q), math.log(q) + t) - 0.5 * g * g
-    return float(x.max() + np.log(np.exp(x - x.max()).sum() * (g[1] - g[0]) / math.sqrt(2 * math.pi)))
+def _lowest(sigma: float, q: float, n: int, sign: int) -> float:
+    """A loss, from that of the atom on, under which hardly a path lies: 0 where the record is removed."""
+    if sign > 0:
+        return 0.0
+    g = math.sqrt(2.0 * (math.log(n) + 45.0))
+    return -float(np.logaddexp(0.0, math.log(q) - math.log1p(-q) + g / sigma - 0.5 / sigma**2))
 
 
-def _log_f(sigma: arb, q: arb, g: acb, theta: arb, analytic: bool) -> acb:
-    t = g / sigma - 1 / (2 * sigma * sigma)
-    return (1 - q + q * (t + acb(0, 1) * theta).exp()).log(analytic=analytic)
+def _beyond(sigma: arb, q: arb, sign: int, x: arb) -> tuple[arb, arb]:
+    """P(loss > x) and Q(loss > x)."""
+    ratio = ((sign * x).exp() - 1 + q) / q
+    if not ratio > 0:
+        return (arb(1), arb(1)) if sign > 0 else (arb(0), arb(0))
+    g = sigma * ratio.log() + 1 / (2 * sigma)
+    if sign > 0:
+        return (1 - q) * upper_tail(g) + q * upper_tail(g - 1 / sigma), upper_tail(g)
+    return upper_tail(-g), (1 - q) * upper_tail(-g) + q * upper_tail(1 / sigma - g)
 
 
-def _tails(sigma: arb, q: arb, s: arb, low: arb, high: arb) -> arb:
-    """Bound of E[F^s] beyond [low, high]: F <= max(1, k e^t) with k = F e^-t at high, F >= 1 - q for s < 0."""
-    if s < 0:
-        return ((1 - q) ** s * (upper_tail(-low) + upper_tail(high))).upper()
-    k = q + (1 - q) * (1 / (2 * sigma * sigma) - high / sigma).exp()
-    far = k**s * (s * (s - 1) / (2 * sigma * sigma)).exp() * upper_tail(high - s / sigma)
-    return (upper_tail(-low) + far + upper_tail(high)).upper()
+def _above(sigma: arb, q: arb, sign: int, low: arb, eta: arb, places: int) -> tuple[list[arb], arb, arb]:
+    """P's masses with every cell split between its ends so that P and Q stay; what is below goes to the first place."""
+    tails = [_beyond(sigma, q, sign, low + i * eta) for i in range(places + 1)]
+    mass = [arb(0)] * (places + 1)
+    mass[0] = 1 - tails[0][0]
+    q_all = mass[0] * (-low).exp()
+    for i in range(places):
+        p, r = tails[i][0] - tails[i + 1][0], tails[i][1] - tails[i + 1][1]
+        here, there = (-low - i * eta).exp(), (-low - (i + 1) * eta).exp()
+        left = ((r - p * there) / (here - there)).nonnegative_part()
+        mass[i] += left
+        mass[i + 1] += p - left
+        q_all += r
+    return mass[:places], arb(1), q_all + tails[-1][1]  # a step beyond decides, so its Q counts as it is
 
 
-def _pieces(integrand, low: float, high: float) -> acb:
-    count = max(int((high - low) / 2.0), 1)
-    cuts = [low + (high - low) * i / count for i in range(count + 1)]
-    tolerance = {"rel_tol": arb(2) ** -ctx.prec, "abs_tol": arb(2) ** -(ctx.prec + 20)}
-    return sum((acb.integral(integrand, a, b, **tolerance) for a, b in pairwise(cuts)), acb(0))
+def _below(sigma: arb, q: arb, sign: int, low: arb, eta: arb, places: int) -> tuple[list[arb], arb, arb]:
+    """P's masses with all of a cell, a little above its place, put there; what is below the first cell is left out."""
+    tails = [_beyond(sigma, q, sign, low + (i - arb(0.48)) * eta) for i in range(places + 1)]
+    mass, q_all = [arb(0)] * places, arb(0)
+    lost = 1 - tails[0][0]
+    for i in range(places):
+        p, r = tails[i][0] - tails[i + 1][0], tails[i][1] - tails[i + 1][1]
+        at = i if p >= r * (low + i * eta).exp() else i - 1
+        if at < 0:
+            lost += p
+            continue
+        mass[at] += p
+        q_all += p * (-low - at * eta).exp()
+    return mass, 1 - lost, q_all + tails[-1][1]  # a step beyond decides, so its Q counts as it is
 
 
-def _root_two_pi() -> arb:
-    return (2 * arb.pi()).sqrt()
+def _whole(mass: arb, bits: int, up: int) -> int:
+    scaled = mass * arb(2) ** bits
+    return max(int((scaled.upper().ceil() if up else scaled.lower().floor()).unique_fmpz()), 0)
 
 
-def contour(law: Law, epsilon: float) -> arb:
-    """A ball with delta(epsilon) of one direction."""
-    c = _saddle(law, epsilon)
-    e, scale = arb(epsilon), law.rough(c) - c * epsilon
-    period, alias = _aliases(law, e, c, scale)
-    du, total, k, check = 2 * arb.pi() / period, arb(0), 0, 12
-    while k < 1500:
-        z = acb(arb(c), k * du)
-        term = ((law.log_moment(z) - z * e).exp() / (z * (z + 1))).real
-        total += term if k == 0 else 2 * term
-        k += 1
-        if k == check:
-            check = check * 5 // 4
-            u = (k - 1) * du
-            rest = ((law.log_ceiling(c, float(u.mid())) - arb(c) * e).exp() / (arb.pi() * arb(float(u.mid())))).upper()
-            value = total * du / (2 * arb.pi())
-            if rest < TIGHT * abs(value):
-                value += arb(0, rest)
-                return value - alias / 2 + arb(0, (alias / 2).upper())
-    raise TooLong
-
-
-def _saddle(law: Law, epsilon: float) -> float:
-    """Near the minimum of log |M e^(-z epsilon)/(z (z+1))| on the positive axis."""
-
-    def cost(x: float) -> float:
-        c = math.exp(x)
-        value = law.rough(c) - c * epsilon - math.log(c) - math.log1p(c)
-        return value if math.isfinite(value) else 1e300
-
-    grid = np.linspace(math.log(1e-4), math.log(1e9), 120)
-    best = int(np.argmin([cost(x) for x in grid]))
-    near = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, 119)], 40)
-    return math.exp(near[int(np.argmin([cost(x) for x in near]))])
-
-
-def _aliases(law: Law, e: arb, c: float, scale: float) -> tuple[arb, arb]:
-    """The period and a bound of both aliases: delta <= 1 on the left, delta(y) <= M(c') e^(-c' y) on the right."""
-    need = scale + math.log(TIGHT) - 3.0 - math.log(c * (c + 1.0))
-    lengths = {f: (law.rough(c * f) - c * f * float(e) - need) / (c * (f - 1.0)) for f in (1.02, 1.1, 1.3, 2.0, 3.5)}
-    factor = min(lengths, key=lambda f: lengths[f] if lengths[f] > 0 else 1e300)
-    period = arb(1.1 * max(lengths[factor], -need / c))
-    other = arb(c * factor)
-    left = 1 / ((arb(c) * period).exp() - 1)
-    log_m = law.log_moment(acb(other)).real
-    right = (log_m - other * e).exp() / (((other - c) * period).exp() - 1)
-    return period, (left + right).upper()
-
-
-def enclosure(runs: Runs, psi: float, epsilon: float, sign: int, bits: int = 110) -> arb:
-    """A ball with delta(epsilon) of one direction, without kappa."""
+def enclosure(runs: Runs, psi: float, epsilon: float, sign: int, bits: int = 90) -> tuple[arb, str]:
+    """A ball with delta(epsilon) of one direction, without kappa, and how it was found."""
     ctx.prec = bits
-    if len(runs) == 1 and runs[0][2] == 1 and psi == 0.0:
-        return one_step(*runs[0][:2], epsilon, sign)
     if not runs:
-        return gaussian(arb(psi), epsilon)
-    return contour(Law(runs, psi, sign), epsilon)
+        ctx.prec = 4000
+        return gaussian(arb(psi), epsilon), "closed form"
+    if len(runs) == 1 and runs[0][2] == 1 and psi == 0.0:
+        return one_step(*runs[0][:2], epsilon, sign), "closed form"
+    if sign < 0 and psi == 0.0 and arb(epsilon) >= -sum((n * (1 - arb(q)).log() for _, q, n in runs), arb(0)):
+        return arb(0), "closed form"
+    try:
+        found = contour(runs, psi, sign, epsilon, time.process_time() + 2.0 * SECONDS)
+        if found.rad() <= 1e-9 * abs(found.mid()):
+            return found, "contour"
+    except (TooLong, ValueError, ZeroDivisionError, OverflowError):
+        pass
+    return lattice(runs, psi, epsilon, sign, PLACES, time.process_time() + 3.0 * SECONDS), "lattice"
+
+
+def reference(runs: Runs, psi: float, kappa: float, epsilon: float) -> tuple[arb, arb, str]:
+    """Both ends of delta(epsilon) of a series, in the worse direction and with kappa, and how they were found."""
+    found = [enclosure(runs, psi, epsilon, sign) for sign in ((1, -1) if runs else (1,))]
+    ctx.prec = 400
+    low, high = max(b.lower() for b, _ in found), max(b.upper() for b, _ in found)
+    ways = sorted({way for _, way in found})
+    low, high = (arb(kappa) + (1 - arb(kappa)) * end for end in (low, high))
+    return low, high, ", ".join(ways)
+
+
+def setting(random_: random.Random, kind: str) -> dict[str, object] | None:
+    """A random setting with its reference, or None where ball arithmetic would take too long or say too little."""
+    runs, psi, kappa, target = draw(random_, kind)
+    try:
+        epsilon = float(guess(runs, psi, target)) if runs else psi * random_.uniform(0.0, 6.0)
+        low, high, way = reference(runs, psi, kappa, epsilon)
+    except (TooLong, ValueError, ZeroDivisionError, OverflowError):
+        return None
+    if not (0 < low <= high < 1 and high <= (1 + LOOSE) * low and low > arb(10) ** -305):
+        return None
+    ends = {"lower": _decimal(low.lower(), -1), "upper": _decimal(high.upper(), 1)}
+    return {"kind": kind, "runs": runs, "psi": psi, "kappa": kappa, "epsilon": epsilon, "delta": ends, "way": way}
+
+
+def _decimal(x: arb, side: int) -> str:
+    """30 digits of a number, rounded to one side."""
+    mantissa, exponent = (int(part) for part in x.man_exp())
+    value = Fraction(mantissa) * Fraction(2) ** exponent
+    place = 30 - math.floor(math.log10(2.0) * (mantissa.bit_length() + exponent))
+    scaled = value * Fraction(10) ** place
+    return f"{math.floor(scaled) if side < 0 else math.ceil(scaled)}e{-place}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--each", type=int, default=20, help="settings of each kind")
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS)
     options = parser.parse_args()
-    random_, written = random.Random(options.seed), 0
-    writer = csv.writer(sys.stdout)
-    writer.writerow(["runs", "psi", "kappa", "epsilon", "remove", "add"])
-    while written < options.count:
-        runs, psi, kappa, target = draw(random_)
-        try:
-            epsilon = guess(runs, psi, target)
-            balls = [enclosure(runs, psi, epsilon, sign) for sign in (1, -1)]
-        except (TooLong, ValueError, ZeroDivisionError, OverflowError):
-            continue
-        if not all(b.rad() <= 1e-9 * abs(b.mid()) and 0 < b < 1 for b in balls):
-            continue
-        shown = ";".join(f"{s!r}:{q!r}:{t}" for s, q, t in runs)
-        writer.writerow([shown, repr(psi), repr(kappa), repr(epsilon), *(b.str(25, more=True) for b in balls)])
-        sys.stdout.flush()
-        written += 1
+    for kind in options.kinds:
+        random_, written = random.Random(f"{options.seed} {kind}"), 0
+        while written < options.each:
+            found = setting(random_, kind)
+            if found is not None:
+                print(json.dumps(found), flush=True)
+                written += 1
 
 
 def guess(runs: Runs, psi: float, target: float) -> float:
-    """An epsilon whose delta is about the target: Chernoff's, roughly."""
-    law = Law(runs, psi, 1)
-    orders = np.exp(np.linspace(math.log(1e-3), math.log(1e8), 200))
-    values = [(law.rough(c) - math.log(target)) / c - math.log1p(c) / c - math.log1p(1.0 / c) for c in orders]
-    return max(min(v for v in values if math.isfinite(v)), 1e-6)
+    """An epsilon whose delta is about the target: Chernoff's bound where the record is removed, roughly."""
+    best = math.inf
+    for c in np.exp(np.linspace(math.log(1e-3), math.log(1e8), 150)).tolist():
+        log_m = 0.5 * psi * psi * c * (c + 1.0) + sum(n * rough(s, q, 1.0 + c, 0.0, 0.0) for s, q, n in runs)
+        best = min(best, (log_m - math.log(target)) / c - math.log1p(c) / c - math.log1p(1.0 / c))
+    return max(best, 1e-6)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from unittest.mock import patch
 import ibis
 import pyarrow as pa
 
+from psidp.curator.engine import Engine
+from psidp.curator.filters import condition
 from psidp.errors import EngineError
-from psidp.release.engine import Engine
-from psidp.release.where import condition
 
 WHOLE = {8: "tinyint", 16: "smallint", 32: "integer", 64: "bigint"}
 DAYS = ["date '2026-01-01'", "date '1969-12-31'", "date '0001-01-01'", "date '9999-12-31'"]

@@ -2,7 +2,16 @@
 
 from psidp.accounting.calibration import calibrate, largest_sampling_rate, largest_steps
 from psidp.accounting.curve import PrivacyCurve, account
-from psidp.accounting.events import DPSGD
+from psidp.accounting.events import DPSGD, RandomAllocation
 from psidp.accounting.interval import Interval
 
-__all__ = ["DPSGD", "Interval", "PrivacyCurve", "account", "calibrate", "largest_sampling_rate", "largest_steps"]
+__all__ = [
+    "DPSGD",
+    "Interval",
+    "PrivacyCurve",
+    "RandomAllocation",
+    "account",
+    "calibrate",
+    "largest_sampling_rate",
+    "largest_steps",
+]

@@ -4,47 +4,74 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import exp, inf, log
+from typing import Any
 
+from psidp.accounting.contours.saddle import saddle_at_delta
 from psidp.accounting.curve import PrivacyCurve, account
-from psidp.accounting.events import DPSGD, LARGEST_STEPS, Sampling
-from psidp.accounting.saddle import saddle_at_delta
+from psidp.accounting.events import DPSGD, LARGEST_STEPS, RandomAllocation, Sampling, planned_rate
+from psidp.maths.sensitivity import Adjacency
 from psidp.symbols import symbol
 
-__all__ = ["calibrate", "largest_sampling_rate", "largest_steps"]
+__all__ = ["calibrate", "described_run", "largest_sampling_rate", "largest_steps"]
 
 CLOSE = 2e-11
 """Relative distance at which the search stops; what is given back is checked, not only close."""
+LAID = 1e-4
+"""The same where every look takes a lattice, whose answers are some 1e-4 wide."""
 LEAST_RATE = 1e-12
 """Below this no rate is looked for: 0 is the answer."""
+USUAL = {"sampling": "poisson", "group": 1}
 Loss = Callable[[PrivacyCurve], float]
 
 
 def calibrate(
     *,
-    sampling_rate: float,
-    steps: int,
+    sampling_rate: float | None = None,
+    steps: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     psi: float | None = None,
     kappa: float | None = None,
     advantage: float | None = None,
     sampling: Sampling = "poisson",
+    adjacency: Adjacency | None = None,
+    batch_size: int | None = None,
+    dataset_size: int | None = None,
+    epochs: float | None = None,
+    group: int = 1,
+    truncated_batch_size: int | None = None,
+    batches: int | None = None,
 ) -> float:
-    """Smallest noise_multiplier for which a DP-SGD run meets a target, rounded up.
+    """Smallest noise_multiplier for which a run meets a target, rounded up.
 
-    The target is (epsilon, delta), or (psi, kappa) of the covering Guarantee, or the advantage of the best attack.
+    The run is described as a DPSGD is, or, with `batches` and `epochs` alone, as a RandomAllocation. The target is
+    (epsilon, delta), or (psi, kappa) of the covering Guarantee, or the advantage of the best attack.
 
     Guarantees:
         The upper end of the certified interval at the result meets the target; the result exceeds the smallest such
-        noise by a relative 1e-9 at most for Poisson sampling (tests/accounting/test_calibration.py).
+        noise by a relative 1e-9 at most for Poisson sampling, and by about 1e-3 where only the lattice answers:
+        allocation, groups, replace-one (tests/accounting/test_calibration.py).
 
     Examples:
         >>> calibrate(epsilon=2.0, delta=1e-5, sampling_rate=0.01, steps=1000)
         0.959101552...
+        >>> calibrate(epsilon=2.0, delta=1e-5, batch_size=600, dataset_size=60_000, epochs=10)
+        0.959101552...
     """
     loss, goal = _target(epsilon, delta, psi, kappa, advantage)
-    run = DPSGD(1.0, sampling_rate, steps, sampling)
-    if not run.sampling_rate > 0.0:
+    run = described_run(
+        sampling_rate=sampling_rate,
+        steps=steps,
+        sampling=sampling,
+        adjacency=adjacency,
+        batch_size=batch_size,
+        dataset_size=dataset_size,
+        epochs=epochs,
+        group=group,
+        truncated_batch_size=truncated_batch_size,
+        batches=batches,
+    )
+    if isinstance(run, DPSGD) and not run.sampling_rate > 0.0:
         raise ValueError("sampling_rate (chance of a record to be in a batch) must be above 0: nothing is released.")
 
     def curve(noise: float) -> PrivacyCurve:
@@ -61,21 +88,40 @@ def calibrate(
         steps = curve(exp(log_noise)).below[0]
         return saddle_at_delta(steps, log(delta or 0.5)).epsilon / goal
 
-    start, slope = _root(rough, 0.0, -1.5, 3e-4) if delta is not None else (0.0, -1.5)
-    root, _ = _root(quick, start, slope, 1e-5)
-    return _verified(exp(root), lambda noise: loss(curve(noise)) <= goal)
+    laid = bool(account(run).above[0].pairs)
+    start, slope = _root(rough, 0.0, -1.5, 3e-4) if delta is not None and not laid else (0.0, -1.5)
+    root, _ = _root(quick, start, slope, LAID if laid else 1e-5)
+    return _verified(exp(root), lambda noise: loss(curve(noise)) <= goal, LAID if laid else 3e-11)
+
+
+def described_run(*, batches: int | None = None, **said: Any) -> DPSGD | RandomAllocation:
+    """The run that was described, with a noise_multiplier of 1: an allocation where it has batches, else a DPSGD.
+
+    Examples:
+        >>> described_run(batches=25, epochs=4).steps
+        100
+    """
+    if batches is None:
+        return DPSGD(1.0, **said)
+    given = {name: value for name, value in said.items() if value is not None and value != USUAL.get(name)}
+    other = next((name for name in given if name not in ("epochs", "unit", "adjacency")), None)
+    if other:
+        raise TypeError(f"batches (of an epoch of random allocation) does not go with {other}, got both.")
+    return RandomAllocation(1.0, batches, **given)
 
 
 def largest_steps(
     *,
     noise_multiplier: float,
-    sampling_rate: float,
+    sampling_rate: float | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     psi: float | None = None,
     kappa: float | None = None,
     advantage: float | None = None,
     sampling: Sampling = "poisson",
+    batch_size: int | None = None,
+    dataset_size: int | None = None,
 ) -> int:
     """Largest number of steps for which a run meets a target; 0 where not even one step does.
 
@@ -84,17 +130,18 @@ def largest_steps(
         1202
     """
     loss, goal = _target(epsilon, delta, psi, kappa, advantage)
+    rate = symbol("sampling_rate").at_least(planned_rate(sampling_rate, batch_size, dataset_size))
 
     def fits(steps: int) -> bool:
-        return loss(account(DPSGD(noise_multiplier, sampling_rate, steps, sampling))) <= goal
+        return loss(account(DPSGD(noise_multiplier, rate, steps, sampling))) <= goal
 
     if not fits(1):
         return 0
     if delta is not None:
-        rough = partial(_rough_epsilon, noise_multiplier, sampling_rate, delta)
+        rough = partial(_rough_epsilon, noise_multiplier, rate, delta)
         guess = _last(lambda steps: rough(steps) <= goal, 1, 1)
     else:  # psi and advantage grow about as the root of the steps
-        there = loss(account(DPSGD(noise_multiplier, sampling_rate, 64, sampling)))
+        there = loss(account(DPSGD(noise_multiplier, rate, 64, sampling)))
         guess = max(1, int(64.0 * min(goal / max(there, 1e-4 * goal), 1e4) ** 2)) if goal > 0.0 else 1
     while guess > 1 and not fits(guess):
         guess -= max(guess // 16, 1)
@@ -209,9 +256,8 @@ def _interpolated(points: list[tuple[float, float]], slope: float) -> float:
     return here - (gap / slope if len(points) > 1 else 0.0)
 
 
-def _verified(noise: float, meets: Callable[[float], bool]) -> float:
+def _verified(noise: float, meets: Callable[[float], bool], pad: float) -> float:
     """The noise at or just above a guess that meets the target, as certified."""
-    pad = 3e-11
     for _ in range(60):
         if meets(noise * (1.0 + pad)):
             return noise * (1.0 + pad)

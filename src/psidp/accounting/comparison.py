@@ -1,4 +1,4 @@
-"""The paper's road and its neighbours, labelled: CLT formulas approximate, RDP bounds, neither is a default."""
+"""The paper's method and its neighbours, labelled: CLT formulas approximate, RDP bounds, neither is a default."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,9 +7,9 @@ import numpy as np
 
 from psidp.accounting.composition import Array
 from psidp.accounting.curve import account
-from psidp.accounting.events import DPSGD
-from psidp.maths.implied import epsilon_from_psi
+from psidp.accounting.events import DPSGD, RandomAllocation
 from psidp.maths.normal import tail
+from psidp.maths.profile_inverse import epsilon_from_psi
 from psidp.maths.renyi import epsilon_from_rdp
 from psidp.symbols import symbol
 
@@ -21,9 +21,9 @@ Verdict = Literal["certified", "safe here", "understates the loss here", "cannot
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One road's epsilon, what kind of statement it is, and how it stands to the certified interval."""
+    """One method's epsilon, what kind of statement it is, and how it stands to the certified interval."""
 
-    road: str
+    method: str
     kind: Literal["certified", "approximation", "bound"]
     epsilon: float
     verdict: Verdict
@@ -107,8 +107,14 @@ def rdp_epsilon(run: DPSGD, delta: float, conversion: Literal["improved", "stand
     return float(min(whole.min(), converted(near, _log_moments_real(run, near)).min()))
 
 
-def compare(run: DPSGD, delta: float) -> list[Estimate]:
-    """The certified epsilon beside every other road, each with its label and with what is true of it here."""
+def compare(run: DPSGD | RandomAllocation, delta: float) -> list[Estimate]:
+    """The certified epsilon beside every other method, each with its label and with what is true of it here."""
+    usual = isinstance(run, DPSGD) and (run.sampling == "poisson") == (run.adjacency == "add-remove")
+    if not (usual and isinstance(run, DPSGD) and run.group == 1 and run.truncated_batch_size is None):
+        raise ValueError(
+            "compare must be asked of a DPSGD run, Poisson with add-remove or without replacement with replace-one, of "
+            f"single records and whole batches, got {run!r}. The other methods have no formula for it."
+        )
     interval = account(run).epsilon(delta)
     formulas = {"CLT, the paper's formula": clt_psi, "CLT for Poisson sampling": clt_psi_poisson}
     rows = [Estimate("certified", "certified", float(interval.upper), "certified")]

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psidp.accounting.plain import NOTHING, Squares
+from psidp.accounting.exact_sums import NOTHING, Squares
 
-__all__ = ["Array", "ComplexArray", "Composition", "cut", "exponent", "loss"]
+__all__ = ["Array", "ComplexArray", "Composition", "Pair", "cut", "exponent", "loss"]
 
 Array = NDArray[Any]
 """Real numbers, of double or extended precision."""
@@ -55,13 +55,44 @@ def cut(sigma: Array | float, q: Array | float, x: Array, nudge: float = 0.0) ->
     return np.asarray(sigma * exponent(q, x, nudge) + 0.5 / sigma)
 
 
+class Pair(Protocol):
+    """Equal steps of another kind, known as two laws that only the lattice can read."""
+
+    called: ClassVar[str]
+    """What the steps are called, in words."""
+
+    @property
+    def count(self) -> float:
+        """How many steps."""
+        ...
+
+    @property
+    def psi(self) -> float:
+        """psi of a Gaussian mechanism that covers one step."""
+        ...
+
+    @property
+    def most(self) -> float:
+        """The largest loss of one step; inf where there is none."""
+        ...
+
+    @property
+    def mirrored(self) -> "Pair":
+        """The same steps seen from the other direction."""
+        ...
+
+    def law(self, log_lost: float) -> Any:
+        """The law for a lattice on which a mass of e^log_lost may be counted as infinite."""
+        ...
+
+
 @dataclass(frozen=True)
 class Composition:
     """`count` steps each of the sampled Gaussian (sigma, q), some of them mirrored, and plain Gaussians.
 
     `sign` is +1 where the record is removed (the mixture is the numerator), -1 where it is added, and 2 for
     C_gamma, the symmetric bound for batches drawn without replacement. `plain` is the sum of the squared psi of the
-    plain Gaussians.
+    plain Gaussians, `pairs` are steps of other kinds.
     """
 
     sigma: Array
@@ -69,9 +100,12 @@ class Composition:
     count: Array
     sign: Array
     plain: Squares = NOTHING
+    pairs: tuple[Pair, ...] = ()
 
     @classmethod
-    def merge(cls, rows: Iterable[tuple[float, float, float, int]], plain: Squares | float = 0.0) -> "Composition":
+    def merge(
+        cls, rows: Iterable[tuple[float, float, float, int]], plain: Squares | float = 0.0, pairs: Iterable[Pair] = ()
+    ) -> "Composition":
         """The composition of rows (sigma, q, count, sign), equal rows added up, unsampled ones moved into plain."""
         counts: dict[tuple[float, float, int], int] = {}
         for sigma, q, count, sign in rows:
@@ -84,13 +118,26 @@ class Composition:
         if not all(counts[key] <= MOST_STEPS for key in keys):
             raise ValueError("steps (number of noisy steps) must be at most 2^53 for all equal runs together.")
         columns = np.array([(*key[:2], counts[key], key[2]) for key in keys], dtype=np.float64).reshape(-1, 4)
-        return cls(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], total)
+        return cls(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3], total, tuple(pairs))
 
     @property
     def mirrored(self) -> "Composition":
         """The same steps seen from the other direction."""
         sign = np.where(self.sign == 2.0, 2.0, -self.sign)
-        return replace(self, sign=sign)
+        return replace(self, sign=sign, pairs=tuple(pair.mirrored for pair in self.pairs))
+
+    @property
+    def sampled(self) -> bool:
+        """Whether anything is in it besides plain Gaussians."""
+        return bool(self.count.size or self.pairs)
+
+    @property
+    def most(self) -> float:
+        """The largest loss of all steps together, rounded up; inf where there is none."""
+        if self.plain.high or not (self.sign == -1.0).all():
+            return float(np.inf)
+        pairs = sum(pair.count * pair.most for pair in self.pairs)
+        return float(-(self.count * np.log1p(-self.q)).sum() + pairs) * (1.0 + 1e-12)
 
     @property
     def gauss(self) -> float:

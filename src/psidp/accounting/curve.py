@@ -1,7 +1,6 @@
 """The privacy curve: everything a series of releases gives away, as intervals with both sides proved."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -9,23 +8,27 @@ from typing import Any
 import numpy as np
 
 from psidp.accounting import envelope, roc
+from psidp.accounting.certificates import certified
+from psidp.accounting.certificates.balls import library
 from psidp.accounting.composition import Array, Composition
-from psidp.accounting.events import DPSGD
+from psidp.accounting.directions import both_ways
+from psidp.accounting.events import DPSGD, RandomAllocation
+from psidp.accounting.exact_sums import failure, float_above, float_below
 from psidp.accounting.interval import ROUNDING, Interval, agreed, between
-from psidp.accounting.plain import Squares, failure, float_above, float_below
-from psidp.accounting.roads import delta_bounds, epsilon_bounds, stays_below
+from psidp.accounting.methods import delta_bounds, epsilon_bounds, stays_below
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
+from psidp.notebook_view import NotebookView
 from psidp.symbols import symbol
 
 __all__ = ["PrivacyCurve", "account"]
 
-Event = DPSGD | Guarantee
+Event = DPSGD | RandomAllocation | Guarantee
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PrivacyCurve:
+class PrivacyCurve(NotebookView):
     """What a series of events costs. Made by `account`; every answer is an Interval.
 
     `below` and `above` hold the compositions whose profiles bound the true one, each from both directions of
@@ -41,6 +44,8 @@ class PrivacyCurve:
     unit: str = "record"
     events: tuple[Event, ...] = ()
     """What the curve is the account of."""
+    certified: bool = False
+    """Whether every answer is proved once more in ball arithmetic."""
 
     def delta(self, epsilon: Any) -> Interval:
         """Smallest delta such that (epsilon, delta)-DP holds, for each epsilon in [0, inf].
@@ -50,8 +55,11 @@ class PrivacyCurve:
             2.66557...e-06
         """
         values = symbol("epsilon").array(epsilon)
-        low, high, road = self.log_delta(values.ravel())
-        return _shaped(*self._failed(*between(low, high)), values, road)
+        if self.certified:
+            lower, upper, method = certified.deltas(self, values.ravel())
+            return _shaped(lower, upper, values, method)
+        low, high, method = self.log_delta(values.ravel())
+        return _shaped(*self._failed(*between(low, high)), values, method)
 
     def epsilon(self, delta: Any) -> Interval:
         """Smallest epsilon such that (epsilon, delta)-DP holds, for each delta in (0, 1); inf where delta <= kappa.
@@ -86,6 +94,8 @@ class PrivacyCurve:
     @property
     def advantage(self) -> Interval:
         """Largest TPR - FPR of any attack: delta(0), the same in both directions."""
+        if self.certified:
+            return self.delta(0.0)
         low, high = _at_zero(self.below[0])[0], _at_zero(self.above[0])[1]
         lower, upper = self._failed(*between(low, high))
         return Interval(float(lower), float(upper))
@@ -97,6 +107,8 @@ class PrivacyCurve:
         AUC = (1 + TV)/2, TV the advantage against the composition of the series with its own mirror image; and a ROC
         curve with advantage A has an area from (1 + A)/2 to 1/2 + A - A^2/2.
         """
+        if self.certified:
+            return Interval(*certified.auc(self, *(_with_mirror(steps) for steps in (self.below[0], self.above[0]))))
         low, high = np.exp(_at_zero(_with_mirror(self.below[0]))[0]), np.exp(_at_zero(_with_mirror(self.above[0]))[1])
         first, second = np.exp(_at_zero(self.below[0])[0]), min(np.exp(_at_zero(self.above[0])[1]), 1.0)
         low, high = max(low, first), min(high, 1.0 - (1.0 - second) ** 2)
@@ -113,7 +125,9 @@ class PrivacyCurve:
             >>> round(account(DPSGD(1.0, 0.01, 1000)).guarantee(kappa=1e-10).psi, 6)
             0.51...
         """
-        rest, sampled = self._remaining(kappa), self.above[0].count.size
+        rest, sampled = self._remaining(kappa), self.above[0].sampled
+        if self.certified and sampled:
+            certified.refuse("guarantee(kappa) of a sampled series")
         psi = envelope.covering_psi(self.above, rest) if sampled else self.above[0].plain.psi[1]
         return Guarantee(psi, kappa, self.adjacency, self.unit)
 
@@ -122,28 +136,37 @@ class PrivacyCurve:
 
         The smallest Delta with delta_guarantee(epsilon) <= delta(epsilon) + Delta (1 + e^epsilon) for every epsilon.
         """
+        if self.certified:
+            certified.refuse("regret(kappa)")
         return envelope.regret(self.guarantee(kappa), self.delta)
 
     def __repr__(self) -> str:
-        steps, gauss = self.below[0].steps, self.below[0].gauss
-        shown = [f"{steps:,.0f} sampled steps"] if steps else []
-        shown += [f"psi={float(np.sqrt(gauss)):.6g} unsampled"] if gauss or not steps else []
+        gauss, counts = self.below[0].gauss, {"sampled steps": self.below[0].steps}
+        for pair in self.below[0].pairs:
+            counts[pair.called] = counts.get(pair.called, 0.0) + pair.count
+        shown = [f"{count:,.0f} {name}" for name, count in counts.items() if count]
+        shown += [f"psi={float(np.sqrt(gauss)):.6g} unsampled"] if gauss or not shown else []
         shown += [f"kappa={self.kappa:.6g}"] if self.kappa else []
         return f"PrivacyCurve({', '.join([*shown, self.adjacency, f'per {self.unit}'])})"
 
     def log_delta(self, epsilon: Array) -> tuple[Array, Array, str]:
-        """Bounds of log delta without the failure probability kappa, and the road taken; flat array in."""
-        low, high, road = np.full(epsilon.size, -np.inf), np.full(epsilon.size, -np.inf), ""
+        """Bounds of log delta without the failure probability kappa, and the method taken; flat array in."""
+        low, high, method = np.full(epsilon.size, -np.inf), np.full(epsilon.size, -np.inf), ""
         for steps in self.above:
-            lower, upper, road = delta_bounds(steps, epsilon)
+            lower, upper, method = delta_bounds(steps, epsilon)
             high = np.maximum(high, upper)
             low = np.maximum(low, lower) if self.below is self.above else low
         for steps in () if self.below is self.above else self.below:
             low = np.maximum(low, delta_bounds(steps, epsilon)[0])
         agreed("log delta", low, high)
-        return low, high, road
+        return low, high, method
 
     def _epsilon(self, delta: float) -> tuple[float, float, str]:
+        """Bounds of epsilon, and the method; from balls where the curve is certified."""
+        answer = self._fast_epsilon(delta)
+        return certified.epsilon(self, delta, answer) if self.certified and delta > self.kappa else answer
+
+    def _fast_epsilon(self, delta: float) -> tuple[float, float, str]:
         if not delta > self.kappa_below:
             return float(np.inf), float(np.inf), "failure probability"
         if not delta > self.kappa:
@@ -151,7 +174,7 @@ class PrivacyCurve:
         below, above = (_log_rest(delta, kappa) for kappa in (self.kappa_below, self.kappa))
         both = [epsilon_bounds(self.above[0], above[0])]
         for steps in self.above[1:]:
-            if not stays_below(steps, both[0][0], above[0]):
+            if not stays_below(steps, both[0][1], above[0]):
                 both.append(epsilon_bounds(steps, above[0]))
         lower = max(low for low, _, _ in both)
         if below[1] != above[0] or self.below is not self.above:
@@ -186,6 +209,8 @@ class PrivacyCurve:
     def _rates(self, fpr: Any, rate: Any, worse: Any, failed: Any) -> Interval:
         """Bounds of a rate in the worse direction: the lower profile bounds one side, the upper one the other."""
         values = symbol("fpr").array(fpr)
+        if self.certified:
+            certified.refuse("roc(fpr) or tradeoff(fpr)")
 
         def both(x: Array) -> tuple[Array, Array]:
             low = [rate(steps, x) for steps in self.below]
@@ -202,7 +227,7 @@ class PrivacyCurve:
     def _remaining(self, kappa: float) -> float:
         """The failure probability left for the sampled part, after what the events have already spent."""
         kappa = symbol("kappa").number(kappa)
-        if not (kappa >= self.kappa and (kappa > self.kappa or not self.above[0].count.size)):
+        if not (kappa >= self.kappa and (kappa > self.kappa or not self.above[0].sampled)):
             raise ValueError(
                 f"kappa (probability of outright failure) must exceed what the events already have, "
                 f"{self.kappa + 0.0:g}, got kappa={kappa}. A sampled run has no finite psi without some, such as 1e-10."
@@ -210,10 +235,15 @@ class PrivacyCurve:
         return max((kappa - self.kappa) / (1.0 - self.kappa) * (1.0 - ROUNDING), 0.0)
 
 
-def account(events: Event | Iterable[Event]) -> PrivacyCurve:
-    """The privacy curve of one event or of a series: DP-SGD runs and Guarantees, all fixed before any output is seen.
+def account(events: Event | Iterable[Event], certify: bool = False) -> PrivacyCurve:
+    """The privacy curve of one event or of a series: training runs and Guarantees, fixed before any output is seen.
 
     What is decided on the way, after seeing results, is the ledger's business, not this function's.
+
+    Args:
+        events: DPSGD runs and Guarantees.
+        certify: prove epsilon, delta, advantage and auc once more in ball arithmetic, which takes seconds instead of
+            milliseconds and rests on no model of floating point. It needs python-flint: pip install 'psidp[certify]'.
 
     Examples:
         >>> curve = account([DPSGD(1.0, 0.01, 500), DPSGD(0.8, 0.004, 2000), Guarantee(0.1)])
@@ -224,33 +254,30 @@ def account(events: Event | Iterable[Event]) -> PrivacyCurve:
     """
     series = list(events) if isinstance(events, Iterable) else [events]
     for event in series:
-        if not isinstance(event, DPSGD | Guarantee):
-            raise TypeError(f"events must be DPSGD runs or Guarantees, got {event!r} of type {type(event).__name__}.")
+        if not isinstance(event, DPSGD | RandomAllocation | Guarantee):
+            raise TypeError(
+                "events must be DPSGD runs, RandomAllocation runs or Guarantees, "
+                f"got {event!r} of type {type(event).__name__}."
+            )
     if not series:
         raise ValueError("account needs at least one event.")
     for name in ("adjacency", "unit"):
         values = sorted({str(getattr(event, name)) for event in series})
         if len(values) > 1:
             raise MismatchError(f"events must share one {name}, got {' and '.join(map(repr, values))}.")
-    guarantees = [event for event in series if isinstance(event, Guarantee)]
-    runs = [event for event in series if isinstance(event, DPSGD)]
-    plain = Squares.of((Fraction(psi) ** 2, count) for psi, count in Counter(g.psi for g in guarantees).items())
-    floor, ceiling = plain.between() if any(0.0 < run.sampling_rate < 1.0 for run in runs) else (plain, plain)
-    below = above = _both_ways([(r, 1) for r in runs], floor)
-    if floor is not ceiling or not all(run.sampling == "poisson" for run in runs):
-        above = _both_ways([(r, 1 if r.sampling == "poisson" else 2) for r in runs], ceiling)
     first = series[0]
     assert first.adjacency is not None
-    kappa_below, kappa = failure(g.kappa for g in guarantees)
-    return PrivacyCurve(below, above, kappa, kappa_below, first.adjacency, first.unit, tuple(series))
-
-
-def _both_ways(runs: Sequence[tuple[DPSGD, int]], plain: Squares) -> tuple[Composition, ...]:
-    """The composition seen from both directions, once where they are the same."""
-    steps = Composition.merge(
-        [(run.noise_multiplier, run.sampling_rate, float(run.steps), kind) for run, kind in runs], plain
-    )
-    return (steps,) if not (np.abs(steps.sign) == 1.0).any() else (steps, steps.mirrored)
+    kappas = [event.kappa for event in series if isinstance(event, Guarantee)]
+    cut = [event.truncation for event in series if isinstance(event, DPSGD) and event.truncation]
+    kappa_below, kappa = failure(kappas)[0], failure(kappas + cut)[1]
+    if not kappa < 1.0:
+        raise ValueError("truncated_batch_size (largest batch) is too small: some batch is truncated nearly for sure.")
+    below, above = both_ways(series)
+    if certify:
+        library()
+        if above[0].pairs:
+            certified.refuse("random allocation, groups of records and Poisson sampling under replace-one")
+    return PrivacyCurve(below, above, kappa, kappa_below, first.adjacency, first.unit, tuple(series), certify)
 
 
 def _at_zero(steps: Composition) -> tuple[float, float]:
@@ -266,7 +293,7 @@ def _with_mirror(steps: Composition) -> Composition:
         for one in (steps, other)
         for s, q, t, k in zip(one.sigma, one.q, one.count, one.sign, strict=True)
     ]
-    return Composition.merge(rows, steps.plain + steps.plain)
+    return Composition.merge(rows, steps.plain + steps.plain, steps.pairs + other.pairs)
 
 
 def _log_rest(delta: float, kappa: float) -> tuple[float, float]:
@@ -281,8 +308,8 @@ def _at_both(rate: Callable[[Array], tuple[Array, Array]], first: Array, second:
     return lower, upper if second is first else rate(second)[1]
 
 
-def _shaped(lower: Array, upper: Array, like: Array, road: str = "") -> Interval:
+def _shaped(lower: Array, upper: Array, like: Array, method: str = "") -> Interval:
     """An Interval of floats for a float, of arrays of the same shape for an array."""
     if like.ndim == 0:
-        return Interval(float(lower[0]), float(upper[0]), road)
-    return Interval(lower.reshape(like.shape), upper.reshape(like.shape), road)
+        return Interval(float(lower[0]), float(upper[0]), method)
+    return Interval(lower.reshape(like.shape), upper.reshape(like.shape), method)

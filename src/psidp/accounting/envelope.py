@@ -10,11 +10,12 @@ from collections.abc import Callable
 import numpy as np
 
 from psidp.accounting.composition import Array, Composition
+from psidp.accounting.crude import unsampled_psi
 from psidp.accounting.interval import Interval, agreed
-from psidp.accounting.roads import Known, delta_bounds, epsilon_bounds, unsampled_psi
+from psidp.accounting.methods import Known, delta_bounds, epsilon_bounds
 from psidp.guarantee import Guarantee
-from psidp.maths.implied import psi_from_epsilon_delta
 from psidp.maths.normal import quantile, quantile_error
+from psidp.maths.profile_inverse import psi_from_epsilon_delta
 
 __all__ = ["covering_psi", "regret"]
 

@@ -43,7 +43,7 @@ class Interval:
 
     lower: Any
     upper: Any
-    road: str = ""
+    method: str = ""
 
     def __post_init__(self) -> None:
         if not np.all(np.asarray(self.lower) <= np.asarray(self.upper)):

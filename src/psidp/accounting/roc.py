@@ -11,7 +11,7 @@ import numpy as np
 
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.interval import ROUNDING, agreed, between
-from psidp.accounting.roads import delta_bounds
+from psidp.accounting.methods import Known, delta_bounds
 
 __all__ = ["false_negative_rate", "true_positive_rate"]
 
@@ -20,49 +20,64 @@ STEP = 1e-5
 PIECES = 256
 FARTHEST = 700.0
 """Below e^-700 no likelihood ratio matters to a false positive rate that a float can hold beside 1."""
-Terms = Callable[[Composition, Array, float], tuple[Array, Array]]
+Terms = Callable[["Sides", Array, float], tuple[Array, Array]]
 
 
 @np.errstate(all="ignore")
 def true_positive_rate(steps: Composition, fpr: Array) -> tuple[Array, Array]:
     """Proved bounds of the largest TPR at each FPR."""
-    pairs = [_largest(steps, float(x)) for x in fpr]
+    sides = Sides(steps)
+    pairs = [_largest(sides, float(x)) for x in fpr]
     return np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
 
 
 @np.errstate(all="ignore")
 def false_negative_rate(steps: Composition, fpr: Array) -> tuple[Array, Array]:
     """Proved bounds of the smallest FNR at each FPR."""
-    pairs = [_smallest(steps, float(x)) for x in fpr]
+    sides = Sides(steps)
+    pairs = [_smallest(sides, float(x)) for x in fpr]
     return np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
 
 
-def _largest(steps: Composition, x: float) -> tuple[float, float]:
+class Sides:
+    """A composition seen from one side, and from the other; what was built to answer one question answers the next."""
+
+    def __init__(self, steps: Composition, other: "Sides | None" = None) -> None:
+        self.steps, self.known = steps, Known()
+        self.mirrored: Sides = Sides(steps.mirrored, self) if other is None else other
+
+    def log_delta(self, epsilon: Array) -> tuple[Array, Array]:
+        """Proved bounds of log delta."""
+        low, high, _ = delta_bounds(self.steps, epsilon, known=self.known)
+        return low, high
+
+
+def _largest(sides: Sides, x: float) -> tuple[float, float]:
     if x in (0.0, 1.0):
         return x, x
-    low, high = _bound(steps, x, _tpr_terms)
+    low, high = _bound(sides, x, _tpr_terms)
     return max(low, x), min(high, 1.0)
 
 
-def _smallest(steps: Composition, x: float) -> tuple[float, float]:
+def _smallest(sides: Sides, x: float) -> tuple[float, float]:
     if x in (0.0, 1.0):
         return 1.0 - x, 1.0 - x
-    low, high = _bound(steps, x, _fnr_terms)
+    low, high = _bound(sides, x, _fnr_terms)
     return max(-high, 0.0), min(-low, 1.0 - x)
 
 
-def _tpr_terms(steps: Composition, epsilon: Array, x: float) -> tuple[Array, Array]:
+def _tpr_terms(sides: Sides, epsilon: Array, x: float) -> tuple[Array, Array]:
     """Bounds of D(a) + a x at a = e^epsilon, of either sign."""
-    low, high = _profile(steps, epsilon)
+    low, high = _profile(sides, epsilon)
     ahead = np.exp(epsilon)
     flat = np.where(epsilon < 0, -np.expm1(epsilon), 0.0)
     scale = np.minimum(ahead, 1.0)
     return (flat + scale * low + ahead * x) * (1.0 - ROUNDING), (flat + scale * high + ahead * x) * (1.0 + ROUNDING)
 
 
-def _fnr_terms(steps: Composition, epsilon: Array, x: float) -> tuple[Array, Array]:
+def _fnr_terms(sides: Sides, epsilon: Array, x: float) -> tuple[Array, Array]:
     """Bounds of D(a) + a x - 1, written without cancellation for a < 1: -a (1 - x - D'(1/a))."""
-    low, high = _profile(steps, epsilon)
+    low, high = _profile(sides, epsilon)
     ahead = np.exp(epsilon)
     below = epsilon < 0
     slack = ROUNDING * np.where(below, ahead, 1.0 + low + ahead * x)
@@ -72,37 +87,36 @@ def _fnr_terms(steps: Composition, epsilon: Array, x: float) -> tuple[Array, Arr
     )
 
 
-def _profile(steps: Composition, epsilon: Array) -> tuple[Array, Array]:
+def _profile(sides: Sides, epsilon: Array) -> tuple[Array, Array]:
     """delta at |epsilon|: of this direction for epsilon >= 0, of the other one for epsilon < 0."""
     low, high = np.empty(epsilon.size), np.empty(epsilon.size)
-    for side, one in ((epsilon >= 0, steps), (epsilon < 0, steps.mirrored)):
+    for side, one in ((epsilon >= 0, sides), (epsilon < 0, sides.mirrored)):
         if side.any():
-            a, b, _ = delta_bounds(one, np.abs(epsilon[side]))
-            low[side], high[side] = between(a, b)
+            low[side], high[side] = between(*one.log_delta(np.abs(epsilon[side])))
     return low, high
 
 
-def _bound(steps: Composition, x: float, evaluate: Terms) -> tuple[float, float]:
+def _bound(sides: Sides, x: float, evaluate: Terms) -> tuple[float, float]:
     """Bounds of the minimum over a: an upper one from every point tried, a lower one from triples around the best."""
-    best = _threshold(steps, x)
+    best = _threshold(sides, x)
     lower, upper = -np.inf, np.inf
     grid = best + np.concatenate((-SPACINGS[::-1], [0.0], SPACINGS))
-    low, high = evaluate(steps, grid, x)
+    low, high = evaluate(sides, grid, x)
     middle = SPACINGS.size
     for i in range(1, middle + 1):
         triple = [middle - i, middle, middle + i]
         upper = min(upper, float(high[triple].min()))
         lower = max(lower, _convex_floor(np.exp(grid[triple]), low[triple], high[triple]))
-    lower = lower if lower > -np.inf else _monotone_floor(steps, x, evaluate)
+    lower = lower if lower > -np.inf else _monotone_floor(sides, x, evaluate)
     agreed("a rate", lower, upper)
     return lower, upper
 
 
-def _threshold(steps: Composition, x: float) -> float:
+def _threshold(sides: Sides, x: float) -> float:
     """epsilon of the likelihood ratio test with false positive rate x; a guess, found by bisection and secant."""
-    if _slope(steps, 0.0) >= x:
-        return _root(lambda e: np.log(_slope(steps, e)) - np.log(x), -np.log(x))
-    other, high = steps.mirrored, 1.0
+    if _slope(sides, 0.0) >= x:
+        return _root(lambda e: np.log(_slope(sides, e)) - np.log(x), -np.log(x))
+    other, high = sides.mirrored, 1.0
 
     def gap(epsilon: float) -> float:
         return float(np.log(_mass(other, epsilon)) - np.log1p(-x))
@@ -112,16 +126,16 @@ def _threshold(steps: Composition, x: float) -> float:
     return -_root(gap, high)
 
 
-def _slope(steps: Composition, epsilon: float) -> float:
+def _slope(sides: Sides, epsilon: float) -> float:
     """-dD/da, the false positive rate of the test with threshold epsilon, roughly."""
-    high = np.exp(delta_bounds(steps, epsilon + np.array([0.0, STEP]))[1])
+    high = np.exp(sides.log_delta(epsilon + np.array([0.0, STEP]))[1])
     return max(float(high[0] - high[1]), 0.0) / float(np.exp(epsilon) * np.expm1(STEP))
 
 
-def _mass(steps: Composition, epsilon: float) -> float:
+def _mass(sides: Sides, epsilon: float) -> float:
     """D - a dD/da, the true positive rate of the test with threshold epsilon, roughly."""
-    delta = np.exp(delta_bounds(steps, np.array([epsilon]))[1][0])
-    return float(delta + np.exp(epsilon) * _slope(steps, epsilon))
+    delta = np.exp(sides.log_delta(np.array([epsilon]))[1][0])
+    return float(delta + np.exp(epsilon) * _slope(sides, epsilon))
 
 
 def _root(f: Callable[[float], float], high: float) -> float:
@@ -137,13 +151,13 @@ def _root(f: Callable[[float], float], high: float) -> float:
     return 0.5 * (low + high)
 
 
-def _monotone_floor(steps: Composition, x: float, evaluate: Terms) -> float:
+def _monotone_floor(sides: Sides, x: float, evaluate: Terms) -> float:
     """Lower bound of the minimum where a profile near 1 shows no slope: D falls, so D(a) + b x is below it on [b, a].
 
     Beyond a = 1/x the minimum is no less than D(0) = 1.
     """
     epsilon = np.linspace(0.0, -np.log(x), PIECES)
-    low, _ = evaluate(steps, epsilon, x)
+    low, _ = evaluate(sides, epsilon, x)
     ahead = np.exp(epsilon)
     piece = np.diff(ahead, prepend=0.0) * x
     return float(np.min(low - piece - ROUNDING * (1.0 + ahead * x)))

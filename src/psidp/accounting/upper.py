@@ -8,7 +8,7 @@ import numpy as np
 
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.curve import PrivacyCurve
-from psidp.accounting.roads import Known, delta_bounds
+from psidp.accounting.methods import Known, delta_bounds
 from psidp.maths.sensitivity import Adjacency
 from psidp.symbols import symbol
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from psidp.auditing.scores import Scores
 from psidp.maths.binomial import order_statistic_above, order_statistic_below, rate_above, rate_below
+from psidp.maths.bisection import between
 
 __all__ = ["RocBand", "roc_band", "tpr_interval"]
 
@@ -67,8 +68,4 @@ def tpr_interval(scores: Scores, fpr: float, alpha: float) -> tuple[float, float
 
 def _largest(n: int, holds: Callable[[int], bool]) -> int:
     """Largest k in [0, n) for which a falling condition holds, or -1."""
-    low, high = -1, n
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return between(holds, -1, n)[0]

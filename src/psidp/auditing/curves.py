@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from psidp.maths.elementwise import Reals
+from psidp.maths.elementwise import Array, Reals
 from psidp.maths.normal import quantile, tail
 
 __all__ = ["Approximate", "Curves", "Gaussian"]
@@ -24,13 +24,13 @@ class Curves(Protocol):
     def largest(self) -> float:
         """No larger strength is ever claimed."""
 
-    def roc(self, strength: float, fpr: Reals) -> Reals:
+    def roc(self, strength: float, fpr: Reals) -> Array:
         """Largest true positive rate at a false positive rate."""
 
     def inverse(self, strength: float, tpr: float) -> float:
         """Smallest false positive rate at a true positive rate."""
 
-    def implied(self, tpr: Reals, fpr: Reals) -> Reals:
+    def implied(self, tpr: Reals, fpr: Reals) -> Array:
         """Strength of the curve through a point; 0 below the diagonal."""
 
 
@@ -41,7 +41,7 @@ class Gaussian:
     kappa: float = 0.0
     largest: float = 12.0
 
-    def roc(self, strength: float, fpr: Reals) -> Reals:
+    def roc(self, strength: float, fpr: Reals) -> Array:
         """R(fpr), rounded up."""
         rest = 1.0 - self.kappa
         x = np.clip(np.asarray(fpr) / rest * UP, 1e-300, 1.0)
@@ -58,7 +58,7 @@ class Gaussian:
             return rest
         return rest * float(tail(np.float64(strength - quantile(y)))) * DOWN
 
-    def implied(self, tpr: Reals, fpr: Reals) -> Reals:
+    def implied(self, tpr: Reals, fpr: Reals) -> Array:
         """psi of the curve through a point."""
         rest = 1.0 - self.kappa
         y = np.clip((np.asarray(tpr) - self.kappa) / rest, 1e-300, 1.0 - 1e-16)
@@ -73,12 +73,13 @@ class Approximate:
     delta: float
     largest: float = 60.0
 
-    def roc(self, strength: float, fpr: Reals) -> Reals:
+    def roc(self, strength: float, fpr: Reals) -> Array:
         """R(fpr), rounded up."""
         x = np.asarray(fpr, float)
         steep = self.delta + np.exp(strength) * x * UP
         flat = 1.0 - np.exp(-strength) * np.maximum(1.0 - self.delta - x, 0.0) * DOWN
-        return np.minimum(np.minimum(steep, flat), 1.0)
+        rate: Array = np.minimum(np.minimum(steep, flat), 1.0)
+        return rate
 
     def inverse(self, strength: float, tpr: float) -> float:
         """The fpr with R(fpr) = tpr, rounded down."""
@@ -86,9 +87,10 @@ class Approximate:
         flat = 1.0 - self.delta - np.exp(strength) * (1.0 - tpr)
         return float(max(steep, flat, 0.0)) * DOWN
 
-    def implied(self, tpr: Reals, fpr: Reals) -> Reals:
+    def implied(self, tpr: Reals, fpr: Reals) -> Array:
         """epsilon of the curve through a point."""
         y, x = np.asarray(tpr, float), np.asarray(fpr, float)
         steep = np.maximum(y - self.delta, 1e-300) / np.maximum(x, 1e-300)
         flat = np.maximum(1.0 - self.delta - x, 1e-300) / np.maximum(1.0 - y, 1e-300)
-        return np.clip(np.log(np.maximum(steep, flat)), 0.0, self.largest)
+        epsilon: Array = np.clip(np.log(np.maximum(steep, flat)), 0.0, self.largest)
+        return epsilon

@@ -6,12 +6,12 @@ from math import sqrt
 from typing import Any, Literal
 
 from psidp.auditing.curves import Gaussian
-from psidp.auditing.fixed import Fixed
-from psidp.auditing.ladder import Ladder
+from psidp.auditing.fixed_threshold import FixedThreshold
 from psidp.auditing.pairs import pair_p_value, pair_psi, pair_wins
 from psidp.auditing.ranks import Ranks
 from psidp.auditing.result import AuditResult
 from psidp.auditing.scores import CONFIDENCE, Scores, checked_seed
+from psidp.auditing.thresholds import Thresholds
 from psidp.guarantee import Guarantee
 from psidp.maths.normal import quantile
 
@@ -113,7 +113,7 @@ def _by_ranks(
 def _by_threshold(
     scores: Scores, alpha: float, kappa: float, claimed: Guarantee | None, seed: int, threshold: float | None
 ) -> Test:
-    ladder, curves = Ladder(scores), Gaussian(kappa)
+    ladder, curves = Thresholds(scores), Gaussian(kappa)
     p_value = None if claimed is None else ladder.p_value(curves, claimed.psi)
     return ladder.strength(curves, alpha), p_value
 
@@ -122,7 +122,7 @@ def _by_fixed(
     scores: Scores, alpha: float, kappa: float, claimed: Guarantee | None, seed: int, threshold: float | None
 ) -> Test:
     assert threshold is not None
-    fixed = Fixed.of(scores, threshold)
+    fixed = FixedThreshold.of(scores, threshold)
     return fixed.psi(alpha, kappa), None if claimed is None else fixed.p_value(claimed)
 
 

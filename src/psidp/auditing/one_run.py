@@ -24,6 +24,7 @@ from psidp.auditing.curves import Approximate, Curves, Gaussian
 from psidp.auditing.scores import CONFIDENCE, checked
 from psidp.guarantee import Guarantee
 from psidp.maths.binomial import binomial_tail
+from psidp.maths.bisection import bracket, ratio_of, within
 from psidp.symbols import symbol
 
 __all__ = ["OneRunResult", "audit_one_run", "possible"]
@@ -146,14 +147,12 @@ def _p_value(curves: Curves, strength: float, guesses: Guesses, canaries: int) -
     """Smallest alpha at which some number of guesses refutes the curve, to a relative 1e-6, rounded up."""
     smallest = 1.0
     for right, made in guesses:
-        low, high = 0.0, 1.0
-        if possible(curves, strength, right, made, canaries, 1.0):
-            continue
-        low = 1e-12
-        while high > low * (1.0 + 1e-6):
-            middle = (low * high) ** 0.5
-            low, high = (middle, high) if possible(curves, strength, right, made, canaries, middle) else (low, middle)
-        smallest = min(smallest, high)
+
+        def left(alpha: float, right: int = right, made: int = made) -> bool:
+            return possible(curves, strength, right, made, canaries, alpha)
+
+        if not left(1.0):
+            smallest = min(smallest, bracket(left, 1e-12, 1.0, ratio_of(1.0 + 1e-6), geometric=True)[1])
     return min(1.0, smallest * len(guesses))
 
 
@@ -171,12 +170,7 @@ def _strength(curves: Curves, guesses: Guesses, canaries: int, alpha: float) -> 
 
 def _last(refuted: Callable[[float], bool], low: float, high: float) -> float:
     """The largest refuted strength in [low, high], or low."""
-    if not refuted(low):
-        return low
-    while high - low > PRECISION:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
+    return bracket(refuted, low, high, within(PRECISION))[0] if refuted(low) else low
 
 
 def _coins(included: Any) -> NDArray[np.bool_]:

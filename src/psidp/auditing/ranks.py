@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.auditing.scores import Scores
+from psidp.maths.bisection import bracket, halvings, within
 from psidp.maths.mann_whitney import MannWhitney
 
 __all__ = ["SIMULATED", "Ranks"]
@@ -125,12 +126,9 @@ class Ranks:
 
     def _guess(self) -> float:
         """Where the bound will be, by the normal approximation: only the search starts there."""
-        low, high = 0.0, LARGEST
-        for _ in range(30):
-            middle = 0.5 * (low + high)
-            refuted = self._law(middle).estimate(self.scores.lost) <= self.alpha
-            low, high = (middle, high) if refuted else (low, middle)
-        return low
+        return bracket(lambda psi: self._law(psi).estimate(self.scores.lost) <= self.alpha, 0.0, LARGEST, halvings(30))[
+            0
+        ]
 
     @cached_property
     def _prepared(self) -> tuple[Scores, Experiment]:
@@ -161,7 +159,5 @@ def _last(refuted: Callable[[float], bool], guess: float) -> float:
     for start in (guess - step, guess + step):
         if low < start < high:
             low, high = (start, high) if refuted(start) else (low, start)
-    while high - low > PRECISION:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if refuted(middle) else (low, middle)
+    low, _ = bracket(refuted, low, high, within(PRECISION))
     return max(low * (1.0 - 1e-12) - ROUNDING, 0.0)

@@ -8,18 +8,20 @@ import numpy as np
 
 from psidp.auditing.bands import RocBand, roc_band, tpr_interval
 from psidp.auditing.curves import Approximate
-from psidp.auditing.ladder import Ladder
 from psidp.auditing.pairs import pair_auc, pair_wins
 from psidp.auditing.scores import Scores
+from psidp.auditing.thresholds import Thresholds
 from psidp.guarantee import Guarantee
+from psidp.maths.bisection import bracket, halvings
 from psidp.maths.profile import delta_from_psi
+from psidp.notebook_view import NotebookView
 from psidp.symbols import symbol
 
 __all__ = ["AuditResult"]
 
 
 @dataclass(frozen=True, eq=False)
-class AuditResult:
+class AuditResult(NotebookView):
     """A lower bound on psi, and what else the same scores say. Each statement holds with the stated confidence.
 
     psi is a lower bound on the sensitivity index of every mechanism that could have made these scores, kappa being its
@@ -71,7 +73,7 @@ class AuditResult:
         """
         delta = symbol("delta").number(delta)
         if mechanism == "any":
-            return Ladder(self.scores).strength(Approximate(delta), self.alpha)
+            return Thresholds(self.scores).strength(Approximate(delta), self.alpha)
         if mechanism != "gaussian":
             raise ValueError(f'mechanism must be "any" or "gaussian", got mechanism={mechanism!r}.')
         return _epsilon_below(self.psi, delta)
@@ -119,10 +121,11 @@ class AuditResult:
 
 def _epsilon_below(psi: float, delta: float) -> float:
     """Largest epsilon at which a psi-mechanism still exceeds delta, rounded down."""
-    low, high = 0.0, 1.0
-    while float(delta_from_psi(psi, high)) > delta * (1.0 + 1e-9) and high < 1e6:
+
+    def exceeds(epsilon: float) -> bool:
+        return delta_from_psi(psi, epsilon) > delta * (1.0 + 1e-9)
+
+    high = 1.0
+    while exceeds(high) and high < 1e6:
         high *= 2.0
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if float(delta_from_psi(psi, middle)) > delta * (1.0 + 1e-9) else (low, middle)
-    return low
+    return bracket(exceeds, 0.0, high, halvings(80))[0]

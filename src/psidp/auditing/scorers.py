@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.auditing.curves import Gaussian
-from psidp.auditing.ladder import Ladder
 from psidp.auditing.scores import Scores
+from psidp.auditing.thresholds import Thresholds
 
 __all__ = ["Scorer", "chosen"]
 
@@ -159,4 +159,4 @@ def _worth(scorer: Scorer, outs: Array, ins: Array) -> float:
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return 0.0
     scores = Scores.of(high, low)
-    return max(Ladder(scores).strength(Gaussian(), 0.5), 2.5 * (scores.auc - 0.5), 0.0)
+    return max(Thresholds(scores).strength(Gaussian(), 0.5), 2.5 * (scores.auc - 0.5), 0.0)

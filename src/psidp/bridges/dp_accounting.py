@@ -20,23 +20,38 @@ def from_dp_event(event: Any) -> list[DPSGD | Guarantee]:
 
 def to_dp_event(events: DPSGD | Guarantee | Iterable[DPSGD | Guarantee]) -> Any:
     """A DpEvent for Poisson-sampled runs and Guarantees with kappa = 0."""
-    library = _library()
     series = [events] if isinstance(events, DPSGD | Guarantee) else list(events)
+    for event in series:
+        _refuse_what_has_none(event)
+    library = _library()
     made = []
     for event in series:
         if isinstance(event, Guarantee):
-            if not (event.kappa == 0.0 and event.psi > 0.0):
-                raise ValueError(f"only a Guarantee with psi > 0 and kappa = 0 is a DpEvent, got {event!r}.")
             made.append(library.GaussianDpEvent(1.0 / event.psi))
-        elif event.sampling == "poisson":
+        else:
             step = library.PoissonSampledDpEvent(event.sampling_rate, library.GaussianDpEvent(event.noise_multiplier))
             made.append(library.SelfComposedDpEvent(step, event.steps))
-        else:
-            raise ValueError(
-                'only sampling="poisson" has a DpEvent of the same meaning: dp_accounting states the noise of a batch '
-                "drawn without replacement relative to another sensitivity."
-            )
     return made[0] if len(made) == 1 else library.ComposedDpEvent(made)
+
+
+def _refuse_what_has_none(event: object) -> None:
+    """Refuse events that dp_accounting has not, or accounts for in another way."""
+    if isinstance(event, Guarantee):
+        if not (event.kappa == 0.0 and event.psi > 0.0):
+            raise ValueError(f"only a Guarantee with psi > 0 and kappa = 0 is a DpEvent, got {event!r}.")
+    elif not _plain(event):
+        raise ValueError(
+            'only sampling="poisson", add-remove, of single records and whole batches, has a DpEvent of the same '
+            "meaning: dp_accounting states the noise of a batch drawn without replacement relative to another "
+            "sensitivity, and has no event for the others, or one with another account."
+        )
+
+
+def _plain(run: object) -> bool:
+    """Whether a run is Poisson-sampled, add-remove, of single records and whole batches."""
+    if not (isinstance(run, DPSGD) and run.sampling == "poisson" and run.adjacency == "add-remove"):
+        return False
+    return run.group == 1 and run.truncated_batch_size is None
 
 
 def _library() -> Any:

@@ -57,7 +57,7 @@ def _refuse_company(module: Any) -> None:
     from torch.nn import DataParallel
     from torch.nn.parallel import DistributedDataParallel
 
-    from psidp.bridges.torch.world import refuse_world, refuse_wrapper
+    from psidp.bridges.torch.step.world import refuse_world, refuse_wrapper
 
     spread = (DistributedDataParallel, DifferentiallyPrivateDistributedDataParallel)
     if any(isinstance(part, DataParallel) for part in module.modules()):
@@ -98,8 +98,8 @@ def exact_noise(optimizer: Any) -> Any:
         from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
     except ImportError as missing:
         raise MissingExtraError("opacus", "opacus") from missing
-    from psidp.bridges.torch.noise import add_noise_
-    from psidp.bridges.torch.world import refuse_world
+    from psidp.bridges.torch.noise.tensors import add_noise_
+    from psidp.bridges.torch.step.world import refuse_world
 
     known = (DPOptimizer.add_noise, DPOptimizerFastGradientClipping.add_noise)
     if getattr(type(optimizer), "add_noise", None) not in known:

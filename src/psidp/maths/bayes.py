@@ -1,10 +1,12 @@
 r"""What a psi-mechanism does to an attacker's beliefs: Bayes error, predictive value, odds, reconstruction."""
 
 from math import exp, inf
+from typing import overload
 
 import numpy as np
 
-from psidp.maths.elementwise import Reals, elementwise, select
+from psidp.maths.bisection import bracket
+from psidp.maths.elementwise import Array, Reals, elementwise, select
 from psidp.maths.normal import TINY, UNIT, quantile, quantile_error, tail, tail_error
 from psidp.maths.profile import delta_from_psi
 from psidp.maths.roc import tpr_from_psi
@@ -21,8 +23,12 @@ __all__ = [
 ]
 
 
+@overload
+def bayes_error(psi: float, prior: float) -> float: ...
+@overload
+def bayes_error(psi: Reals, prior: Reals) -> Array: ...
 @elementwise
-def bayes_error(psi: Reals, prior: Reals) -> Reals:
+def bayes_error(psi: Array, prior: Array) -> Array:
     r"""Smallest chance of a wrong guess about membership, given the prior chance of membership; never rounded up.
 
     .. math:: (1 - \pi)\,\Phi(-\psi/2 - L/\psi) + \pi\,\Phi(-\psi/2 + L/\psi), \quad L = \log\frac{1 - \pi}{\pi}
@@ -47,8 +53,12 @@ def bayes_error(psi: Reals, prior: Reals) -> Reals:
     return select((psi > 0.0) & (blind > 0.0), np.clip(error, 0.0, blind), blind)
 
 
+@overload
+def positive_predictive_value(psi: float, fpr: float, prior: float) -> float: ...
+@overload
+def positive_predictive_value(psi: Reals, fpr: Reals, prior: Reals) -> Array: ...
 @elementwise
-def positive_predictive_value(psi: Reals, fpr: Reals, prior: Reals) -> Reals:
+def positive_predictive_value(psi: Array, fpr: Array, prior: Array) -> Array:
     r"""Largest chance that an accusation is right: of those the best attack names at fpr, the share of members.
 
     .. math:: \frac{\pi R(x)}{\pi R(x) + (1 - \pi) x}
@@ -59,13 +69,18 @@ def positive_predictive_value(psi: Reals, fpr: Reals, prior: Reals) -> Reals:
         >>> round(positive_predictive_value(1.0, 0.01, 0.1), 3)
         0.506
     """
-    false = select(fpr > 0.0, fpr / tpr_from_psi(psi, fpr), 1.0 - (psi > 0.0))  # per true one, of equal priors
+    nobody = select(psi > 0.0, 0.0, 1.0)  # where none is named
+    false = select(fpr > 0.0, fpr / tpr_from_psi(psi, fpr), nobody)  # per true one, of equal priors
     value = np.minimum(prior / (prior + (1.0 - prior) * false) * (1.0 + 8.0 * UNIT), 1.0)
     return select((prior > 0.0) & (psi > 0.0), value, prior)
 
 
+@overload
+def odds_multiplier(psi: float, probability: float) -> float: ...
+@overload
+def odds_multiplier(psi: Reals, probability: Reals) -> Array: ...
 @elementwise
-def odds_multiplier(psi: Reals, probability: Reals) -> Reals:
+def odds_multiplier(psi: Array, probability: Array) -> Array:
     r"""Factor by which a member's odds grow, exceeded with probability at most p; never rounded down.
 
     .. math:: \exp(\psi^2/2 + \psi\,\Phi^{-1}(1 - p))
@@ -84,7 +99,11 @@ def odds_multiplier(psi: Reals, probability: Reals) -> Reals:
     return select(psi > 0.0, select(probability > 0.0, inner, np.inf), 1.0)
 
 
-def reconstruction_bound(psi: Reals, prior: Reals) -> Reals:
+@overload
+def reconstruction_bound(psi: float, prior: float) -> float: ...
+@overload
+def reconstruction_bound(psi: Reals, prior: Reals) -> Array: ...
+def reconstruction_bound(psi: Reals, prior: Reals) -> float | Array:
     """Largest chance to reconstruct what could be guessed with chance `prior` before: R(prior), never rounded down.
 
     The same bound holds for singling a person out and for guessing an attribute.
@@ -99,7 +118,11 @@ def reconstruction_bound(psi: Reals, prior: Reals) -> Reals:
     return tpr_from_psi(psi, symbol("prior").array(prior)[()])
 
 
-def divergence(psi: Reals, other: Reals) -> Reals:
+@overload
+def divergence(psi: float, other: float) -> float: ...
+@overload
+def divergence(psi: Reals, other: Reals) -> Array: ...
+def divergence(psi: Reals, other: Reals) -> float | Array:
     r"""Delta-divergence: how much an attacker may gain by moving from `psi` to `other`; 0 where other <= psi.
 
     Never rounded down, and above the true gain by 1e-14 at most (tests/maths/test_bayes.py).
@@ -152,7 +175,7 @@ def loss_tail_quantile(psi: float, kappa: float, probability: float) -> float:
         low, high = high, 2.0 * high
         if high > 700.0:
             return inf
-    while high - low > 1e-9 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if loss_tail_bound(psi, kappa, middle) > probability else (low, middle)
+    _, high = bracket(
+        lambda t: loss_tail_bound(psi, kappa, t) > probability, low, high, lambda low, high: high - low > 1e-9 * high
+    )
     return exp(high) * (1.0 + 4.0 * UNIT)

@@ -1,9 +1,11 @@
 """Binomial tails and the rates they allow: exact (Clopper-Pearson) limits, and quantiles of order statistics."""
 
+from typing import cast
+
 import numpy as np
 from scipy.special import betainc, betaincc, betainccinv, betaincinv
 
-from psidp.maths.elementwise import Reals
+from psidp.maths.elementwise import Array, Reals
 
 __all__ = [
     "binomial_tail",
@@ -18,7 +20,7 @@ ROUNDING = 1e-9
 """Relative error granted to an incomplete beta function or its inverse; tests/maths/test_binomial.py measures 1e-11."""
 
 
-def binomial_tail(count: Reals, trials: Reals, rate: Reals) -> Reals:
+def binomial_tail(count: Reals, trials: Reals, rate: Reals) -> Array:
     """P(at least `count` successes in `trials`) at a success rate, never rounded down.
 
     Examples:
@@ -31,7 +33,7 @@ def binomial_tail(count: Reals, trials: Reals, rate: Reals) -> Reals:
     return np.minimum(tail * (1.0 + ROUNDING), 1.0)[()]
 
 
-def rate_above(successes: Reals, trials: Reals, alpha: Reals) -> Reals:
+def rate_above(successes: Reals, trials: Reals, alpha: Reals) -> Array:
     """Largest success rate that so few successes leave possible, wrong with probability alpha at most; rounded up.
 
     Examples:
@@ -47,7 +49,7 @@ def rate_above(successes: Reals, trials: Reals, alpha: Reals) -> Reals:
     return np.where(missed > 0.0, np.minimum(above, 1.0), 1.0)[()]
 
 
-def rate_below(successes: Reals, trials: Reals, alpha: Reals) -> Reals:
+def rate_below(successes: Reals, trials: Reals, alpha: Reals) -> Array:
     """Smallest success rate that so many successes leave possible, wrong with probability alpha at most; rounded down.
 
     Examples:
@@ -59,7 +61,7 @@ def rate_below(successes: Reals, trials: Reals, alpha: Reals) -> Reals:
     return np.where(successes > 0.0, below, 0.0)[()]
 
 
-def order_statistic(rank: Reals, size: Reals, low: Reals, high: Reals) -> Reals:
+def order_statistic(rank: Reals, size: Reals, low: Reals, high: Reals) -> Array:
     """Quantile of the rank-th smallest of `size` uniforms, rounded up: with mass `low` below it and `high` above.
 
     Both masses are given so that neither is lost to rounding when it is small.
@@ -67,7 +69,7 @@ def order_statistic(rank: Reals, size: Reals, low: Reals, high: Reals) -> Reals:
     a, b = np.asarray(rank, float), np.asarray(size, float) - rank + 1.0
     low, high = np.asarray(low, float), np.asarray(high, float)
     x = np.where(low < high, betaincinv(a, b, np.minimum(low, 0.5)), betainccinv(a, b, np.minimum(high, 0.5)))
-    return np.minimum(x * (1.0 + ROUNDING), 1.0)[()]
+    return cast("Array", np.minimum(x * (1.0 + ROUNDING), 1.0)[()])
 
 
 def order_statistic_below(rank: int, size: int, rate: float) -> float:

@@ -3,25 +3,28 @@
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import Any, ParamSpec
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from psidp.symbols import Symbol, symbol
 
-__all__ = ["Array", "Reals", "elementwise", "select"]
+__all__ = ["Array", "Entries", "Mask", "Reals", "elementwise", "select"]
 
-type_params = ParamSpec("type_params")
-Reals = Any
-"""A real number or an array of them: float for floats, ndarray for anything with a shape."""
+Reals = ArrayLike
+"""A real number or an array of them, as anything that NumPy turns into one."""
 Array = NDArray[np.float64]
+"""What kernels compute with: a flat array; or, in a call with plain numbers, a NumPy scalar, which has its methods."""
+Entries = Array | np.float64
+"""An array, or one number as NumPy has it."""
+Mask = NDArray[np.bool_] | np.bool_
 
 BLOCK = 8192
 """Entries worked on at once: the dozen temporaries of a kernel then stay in the second-level cache."""
 
 
-def elementwise(kernel: Callable[type_params, Reals]) -> Callable[type_params, Reals]:
+def elementwise(kernel: Callable[..., Array]) -> Callable[..., Any]:
     """`kernel` on anything that broadcasts: arguments named after symbols are checked against their domains.
 
     The kernel itself sees flat float64 arrays of one length, inside their domains, and returns such an array; or, for
@@ -31,7 +34,7 @@ def elementwise(kernel: Callable[type_params, Reals]) -> Callable[type_params, R
     symbols = [symbol(name) for name in names]
 
     @wraps(kernel)
-    def conversion(*args: type_params.args, **kwargs: type_params.kwargs) -> Reals:
+    def conversion(*args: Reals, **kwargs: Reals) -> float | Array:
         values = args if not kwargs else signature(kernel).bind(*args, **kwargs).args
         if len(values) != len(symbols):
             signature(kernel).bind(*values)
@@ -54,7 +57,7 @@ def _shape(symbols: list[Symbol], arrays: list[Array]) -> tuple[int, ...]:
         raise ValueError(f"shapes must broadcast together, got {shapes}.") from None
 
 
-def _in_blocks(kernel: Callable[..., Reals], flat: list[Array]) -> Array:
+def _in_blocks(kernel: Callable[..., Array], flat: list[Array]) -> Array:
     """The kernel over long vectors, a cache-sized block at a time."""
     size = flat[0].size
     if 0 < size <= BLOCK:
@@ -66,14 +69,14 @@ def _in_blocks(kernel: Callable[..., Reals], flat: list[Array]) -> Array:
     return out
 
 
-def select(condition: Any, yes: Reals, no: Reals) -> Reals:
+def select(condition: Mask, yes: Array | float, no: Array | float) -> Array:
     """np.where, without its price when all three are scalars."""
     if condition.ndim:
         return np.where(condition, yes, no)
-    return np.float64(yes if condition else no)
+    return np.float64(yes if condition else no)  # type: ignore[return-value]  # a NumPy scalar has an array's methods
 
 
-def _run(kernel: Callable[..., Reals], flat: list[Array]) -> Array:
+def _run(kernel: Callable[..., Array], flat: list[Array]) -> Array:
     """The kernel with IEEE limits (1/0, 0*inf in unused lanes, underflow) left silent: kernels select, not branch."""
     with np.errstate(all="ignore"):
         result: Array = kernel(*flat)

@@ -1,14 +1,14 @@
 """Isotonic regression: the rising sequence nearest to a noisy one."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+
+from psidp.maths.elementwise import Reals
 
 __all__ = ["isotonic"]
 
 
-def isotonic(values: Any) -> NDArray[np.float64]:
+def isotonic(values: Reals) -> NDArray[np.float64]:
     r"""The sequence x_1 <= x_2 <= ... with the least sum of squares (x_i - y_i)^2.
 
     Guarantees:

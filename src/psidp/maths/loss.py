@@ -1,16 +1,22 @@
 r"""The privacy loss variable Omega of the Gaussian mechanism: normal with mean psi^2/2 and variance psi^2."""
 
+from typing import overload
+
 import numpy as np
 
-from psidp.maths.elementwise import Reals, elementwise, select
+from psidp.maths.elementwise import Array, Reals, elementwise, select
 from psidp.maths.mills import mills
 from psidp.maths.normal import SQRT_2PI, TINY, UNIT, tail, tail_error
 
 __all__ = ["loss_mean", "loss_variance", "sufficient_delta", "sufficient_delta_gap"]
 
 
+@overload
+def loss_mean(psi: float) -> float: ...
+@overload
+def loss_mean(psi: Reals) -> Array: ...
 @elementwise
-def loss_mean(psi: Reals) -> Reals:
+def loss_mean(psi: Array) -> Array:
     """E Omega = psi^2/2, also the Kullback-Leibler divergence.
 
     Examples:
@@ -20,8 +26,12 @@ def loss_mean(psi: Reals) -> Reals:
     return 0.5 * psi * psi
 
 
+@overload
+def loss_variance(psi: float) -> float: ...
+@overload
+def loss_variance(psi: Reals) -> Array: ...
 @elementwise
-def loss_variance(psi: Reals) -> Reals:
+def loss_variance(psi: Array) -> Array:
     """Var Omega = psi^2.
 
     Examples:
@@ -31,8 +41,12 @@ def loss_variance(psi: Reals) -> Reals:
     return psi * psi
 
 
+@overload
+def sufficient_delta(psi: float, epsilon: float) -> float: ...
+@overload
+def sufficient_delta(psi: Reals, epsilon: Reals) -> Array: ...
 @elementwise
-def sufficient_delta(psi: Reals, epsilon: Reals) -> Reals:
+def sufficient_delta(psi: Array, epsilon: Array) -> Array:
     r"""P(Omega >= epsilon), never rounded down: a delta that suffices for (epsilon, delta)-DP, not the smallest.
 
     .. math:: \mathrm{P}(\Omega \ge \varepsilon) = \Phi(\psi/2 - \varepsilon/\psi)
@@ -50,8 +64,12 @@ def sufficient_delta(psi: Reals, epsilon: Reals) -> Reals:
     return select((psi > 0.0) & (epsilon < np.inf), delta, 0.0)
 
 
+@overload
+def sufficient_delta_gap(psi: float, epsilon: float) -> float: ...
+@overload
+def sufficient_delta_gap(psi: Reals, epsilon: Reals) -> Array: ...
 @elementwise
-def sufficient_delta_gap(psi: Reals, epsilon: Reals) -> Reals:
+def sufficient_delta_gap(psi: Array, epsilon: Array) -> Array:
     r"""How much P(Omega >= epsilon) exceeds the exact delta: e^epsilon Phi(-psi/2 - epsilon/psi).
 
     Examples:

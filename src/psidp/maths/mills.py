@@ -7,7 +7,7 @@ a = m - h, b = m + h.
 
 import numpy as np
 
-from psidp.maths.elementwise import Reals, select
+from psidp.maths.elementwise import Array, Entries, Mask, select
 
 __all__ = ["mills", "mills_difference"]
 
@@ -33,13 +33,13 @@ TERMS = 23
 """Order at which the midpoint series starts its backward recurrence: the first term left out is below 1e-17."""
 
 
-def mills(x: Reals) -> Reals:
+def mills(x: Entries) -> Array:
     """R(x) for x >= -0.625, relative error below 7e-16 (tests/maths/test_mills.py)."""
     x = np.minimum(x, 1e300)
     return _horner(MILLS, (x - 2.75) / (x + 4.0)) / (x + 4.0)
 
 
-def mills_difference(a: Reals, m: Reals, psi: Reals) -> Reals:
+def mills_difference(a: Array, m: Array, psi: Array) -> Array:
     """R(a) - R(a + psi) > 0 for a >= -0.625, without cancellation.
 
     Direct where the two ratios are far apart, by the midpoint series where they are close, by the asymptotic
@@ -52,7 +52,7 @@ def mills_difference(a: Reals, m: Reals, psi: Reals) -> Reals:
     return _finite(a, m, psi, near)
 
 
-def _finite(a: Reals, m: Reals, psi: Reals, near: Reals) -> Reals:
+def _finite(a: Array, m: Array, psi: Array, near: Mask) -> Array:
     """The difference for m <= 1000, computing only the roads that some entry takes."""
     if near.all():
         return _midpoint(m, psi)
@@ -60,13 +60,13 @@ def _finite(a: Reals, m: Reals, psi: Reals, near: Reals) -> Reals:
     return select(near, _midpoint(m, psi), direct) if near.any() else direct
 
 
-def _asymptotic(a: Reals, b: Reals, psi: Reals) -> Reals:
+def _asymptotic(a: Array, b: Array, psi: Array) -> Array:
     """psi/(ab) (1 - 1/a^2 - 1/(ab) - 1/b^2), from R(x) = 1/x - 1/x^3 + ..."""
     u, v = 1.0 / a, 1.0 / b
     return psi * u * v * (1.0 - (u * u + u * v + v * v))
 
 
-def _midpoint(m: Reals, psi: Reals) -> Reals:
+def _midpoint(m: Array, psi: Array) -> Array:
     """R(m - h) - R(m + h) = psi sum_j T_{2j+1}(m) h^{2j}, T_k = M_k(m)/k! and M_k = int_0^inf t^k e^{-mt - t^2/2} dt.
 
     T_{k-1} = m T_k + (k + 1) T_{k+1} runs down from k = 23, divides nothing and adds only positive terms;
@@ -87,7 +87,7 @@ def _midpoint(m: Reals, psi: Reals) -> Reals:
     return psi * total / (x * lower + upper)
 
 
-def _horner(coefficients: tuple[float, ...], x: Reals) -> Reals:
+def _horner(coefficients: tuple[float, ...], x: Entries) -> Array:
     """The polynomial, highest coefficient first; a lone entry runs as a plain float, thirty times faster."""
     t = x.item() if x.size == 1 else x
     y = coefficients[0] * t
@@ -95,4 +95,4 @@ def _horner(coefficients: tuple[float, ...], x: Reals) -> Reals:
         y += c
         y *= t
     y += coefficients[-1]
-    return np.float64(y) if x.size == 1 else y
+    return np.float64(y) if x.size == 1 else y  # type: ignore[return-value]

@@ -1,9 +1,10 @@
 """Tail and quantile of the standard normal, each with the error that its users must grant it."""
 
-import numpy as np
-from scipy.special import ndtri
+from typing import cast, overload
 
-from psidp.maths.elementwise import Reals, select
+import numpy as np
+
+from psidp.maths.elementwise import Array, Entries, Reals, select
 from psidp.maths.mills import mills
 
 __all__ = ["SQRT_2PI", "TINY", "UNIT", "log_tail", "quantile", "quantile_error", "tail", "tail_error"]
@@ -14,24 +15,30 @@ UNIT = 2.0**-53
 TINY = 5e-324
 
 
-def tail(x: Reals) -> Reals:
+def tail(x: Entries) -> Array:
     """Phi(-x), the mass above x, to a relative tail_error(x)."""
     magnitude = np.minimum(np.abs(x), 1e3)  # where the mass has long been 0, and squares do not overflow
     small = np.exp(-0.5 * magnitude * magnitude) / SQRT_2PI * mills(magnitude)
     return select(x >= 0.0, small, 1.0 - small)
 
 
-def tail_error(x: Reals) -> Reals:
+def tail_error(x: Entries) -> Array:
     """Relative error granted to tail(x), not counting that of x itself; tests/maths/test_normal.py measures less."""
     return UNIT * (10.0 + 2.0 * select(x > 0.0, x * x, 0.0))
 
 
-def quantile(p: Reals) -> Reals:
+@overload
+def quantile(p: float) -> float: ...
+@overload
+def quantile(p: Reals) -> Array: ...
+def quantile(p: Reals) -> float | Array:
     """Phi^-1(p), to an absolute quantile_error."""
-    return ndtri(p)
+    from scipy.special import ndtri  # loading it takes longer than most answers do, and many need none
+
+    return cast("Array", ndtri(p))
 
 
-def quantile_error(z: Reals) -> Reals:
+def quantile_error(z: Reals) -> Array:
     """Absolute error granted to z = quantile(p): four times the 9.5 roundings of max(1, |z|) ever measured."""
     return 38.0 * UNIT * np.maximum(1.0, np.abs(z))
 

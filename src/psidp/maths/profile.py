@@ -9,11 +9,11 @@ where delta is near one. docs/design/profile.md tells why, and what was measured
 
 from dataclasses import dataclass
 from math import log, pi
-from typing import Self
+from typing import Self, overload
 
 import numpy as np
 
-from psidp.maths.elementwise import Reals, elementwise, select
+from psidp.maths.elementwise import Array, Mask, Reals, elementwise, select
 from psidp.maths.mills import mills, mills_difference
 from psidp.maths.normal import SQRT_2PI, TINY, UNIT
 
@@ -28,13 +28,13 @@ COMPLEMENT_SLACK = 8.0 * UNIT
 class Point:
     """A place on the profile, with the one combination of Mills ratios that does not cancel there."""
 
-    a: Reals
-    D: Reals
+    a: Array
+    D: Array
     """R(a) - R(b), so that phi(a) D is delta; in the complement R(-a) + R(b), so that phi(a) D is 1 - delta."""
-    complement: Reals
+    complement: Mask
 
     @classmethod
-    def on(cls, a: Reals, m: Reals, psi: Reals, complement: Reals) -> Self:
+    def on(cls, a: Array, m: Array, psi: Array, complement: Mask) -> Self:
         """The point with a = m - psi/2 that the caller gives, seen from the side that the caller chooses."""
         if complement.all():
             return cls(a, _mills_sum(a, m, psi), complement)
@@ -44,12 +44,12 @@ class Point:
         return cls(a, D, complement)
 
 
-def _mills_sum(a: Reals, m: Reals, psi: Reals) -> Reals:
+def _mills_sum(a: Array, m: Array, psi: Array) -> Array:
     """R(-a) + R(b)."""
     return mills(np.maximum(-a, -0.625)) + mills(m + 0.5 * psi)
 
 
-def _evaluate(psi: Reals, epsilon: Reals) -> tuple[Point, Reals, Reals]:
+def _evaluate(psi: Array, epsilon: Array) -> tuple[Point, Array, Array]:
     """The point of (psi, epsilon), psi > 0, and a^2/2 as the unrounded sum of two floats."""
     a, a_rest = _offset(psi, epsilon)
     square, rest = _product(a, a)
@@ -57,7 +57,7 @@ def _evaluate(psi: Reals, epsilon: Reals) -> tuple[Point, Reals, Reals]:
     return point, 0.5 * square, select(square < 1e30, 0.5 * rest + a * a_rest, 0.0)
 
 
-def _offset(psi: Reals, epsilon: Reals) -> tuple[Reals, Reals]:
+def _offset(psi: Array, epsilon: Array) -> tuple[Array, Array]:
     """a = epsilon/psi - psi/2 = (2 epsilon - psi^2)/(2 psi) as the unrounded sum of two floats."""
     square, square_rest = _product(psi, psi)
     small = psi < 1e-100  # psi^2 does not count, and products would underflow
@@ -77,7 +77,7 @@ def _offset(psi: Reals, epsilon: Reals) -> tuple[Reals, Reals]:
     return select(plain, a, rough), select(plain, a_rest, 0.0)
 
 
-def _product(x: Reals, y: Reals) -> tuple[Reals, Reals]:
+def _product(x: Array, y: Array) -> tuple[Array, Array]:
     """x y as the unrounded sum of two floats (Dekker 1971)."""
     x_high, y_high = x * 134217729.0, y * 134217729.0  # 2^27 + 1
     x_high, y_high = x_high - (x_high - x), y_high - (y_high - y)
@@ -87,19 +87,23 @@ def _product(x: Reals, y: Reals) -> tuple[Reals, Reals]:
     return product, rest
 
 
-def _slack(psi: Reals) -> Reals:
+def _slack(psi: Array) -> Array:
     """Relative error granted to delta when a promise is rounded; tests/maths/test_profile.py measures less."""
     return UNIT * select(psi > 1.25, 12.5, 9.5)
 
 
-def _one_minus(small: Reals) -> Reals:
+def _one_minus(small: Array) -> Array:
     """1 - small rounded up, 1 - small >= 1/4."""
     one_minus = 1.0 - small
     return select(1.0 - one_minus > small, np.nextafter(one_minus, 1.0), one_minus)
 
 
+@overload
+def delta_from_psi(psi: float, epsilon: float) -> float: ...
+@overload
+def delta_from_psi(psi: Reals, epsilon: Reals) -> Array: ...
 @elementwise
-def delta_from_psi(psi: Reals, epsilon: Reals) -> Reals:
+def delta_from_psi(psi: Array, epsilon: Array) -> Array:
     r"""Smallest delta for which a psi-mechanism is (epsilon, delta)-DP, never rounded down.
 
     .. math:: \delta = \Phi(\psi/2 - \varepsilon/\psi) - e^{\varepsilon}\,\Phi(-\psi/2 - \varepsilon/\psi)
@@ -130,8 +134,12 @@ def delta_from_psi(psi: Reals, epsilon: Reals) -> Reals:
     return select((psi > 0.0) & (epsilon < np.inf), delta, 0.0)
 
 
+@overload
+def log_delta_from_psi(psi: float, epsilon: float) -> float: ...
+@overload
+def log_delta_from_psi(psi: Reals, epsilon: Reals) -> Array: ...
 @elementwise
-def log_delta_from_psi(psi: Reals, epsilon: Reals) -> Reals:
+def log_delta_from_psi(psi: Array, epsilon: Array) -> Array:
     r"""Natural logarithm of the delta of a psi-mechanism at epsilon, never rounded down, with no underflow.
 
     .. math:: \log\delta = -a^2/2 - \log\sqrt{2\pi} + \log(R(a) - R(b)), \quad a = \varepsilon/\psi - \psi/2

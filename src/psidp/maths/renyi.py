@@ -7,11 +7,11 @@ hold RDP numbers, and because the paper compares them.
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from math import inf, nextafter, sqrt
-from typing import Literal
+from typing import Literal, cast, overload
 
 import numpy as np
 
-from psidp.maths.elementwise import Reals, elementwise, select
+from psidp.maths.elementwise import Array, Reals, elementwise, select
 from psidp.maths.normal import TINY, UNIT
 from psidp.symbols import symbol, whole
 
@@ -33,8 +33,12 @@ GRANTED = Decimal("1e-40")
 """Relative error granted to a sum of positive terms in 80 digits, some of which lose up to 30 of them."""
 
 
+@overload
+def rho_from_psi(psi: float, alpha: float) -> float: ...
+@overload
+def rho_from_psi(psi: Reals, alpha: Reals) -> Array: ...
 @elementwise
-def rho_from_psi(psi: Reals, alpha: Reals) -> Reals:
+def rho_from_psi(psi: Array, alpha: Array) -> Array:
     r"""Renyi divergence of order alpha of a psi-mechanism, never rounded down.
 
     .. math:: \rho = \alpha\psi^2/2
@@ -49,8 +53,12 @@ def rho_from_psi(psi: Reals, alpha: Reals) -> Reals:
     return select(psi > 0.0, 0.5 * alpha * psi * psi * (1.0 + 4.0 * UNIT) + 2.0 * TINY, 0.0)
 
 
+@overload
+def psi_from_rho(rho: float, alpha: float) -> float: ...
+@overload
+def psi_from_rho(rho: Reals, alpha: Reals) -> Array: ...
 @elementwise
-def psi_from_rho(rho: Reals, alpha: Reals) -> Reals:
+def psi_from_rho(rho: Array, alpha: Array) -> Array:
     r"""Largest psi of a Gaussian mechanism that is (alpha, rho)-RDP, never rounded up.
 
     .. math:: \psi = \sqrt{2\rho/\alpha}
@@ -64,7 +72,11 @@ def psi_from_rho(rho: Reals, alpha: Reals) -> Reals:
     return select(rho < np.inf, sqrt(2.0) * np.sqrt(rho) / np.sqrt(alpha) * (1.0 - 8.0 * UNIT), np.inf)
 
 
-def zcdp_from_psi(psi: Reals) -> Reals:
+@overload
+def zcdp_from_psi(psi: float) -> float: ...
+@overload
+def zcdp_from_psi(psi: Reals) -> Array: ...
+def zcdp_from_psi(psi: Reals) -> float | Array:
     r"""Zero-concentrated DP parameter of a psi-mechanism, never rounded down: psi^2/2.
 
     Examples:
@@ -77,7 +89,11 @@ def zcdp_from_psi(psi: Reals) -> Reals:
     return rho_from_psi(psi, 1.0)
 
 
-def psi_from_zcdp(zcdp: Reals) -> Reals:
+@overload
+def psi_from_zcdp(zcdp: float) -> float: ...
+@overload
+def psi_from_zcdp(zcdp: Reals) -> Array: ...
+def psi_from_zcdp(zcdp: Reals) -> float | Array:
     """Largest psi of a Gaussian mechanism that is zcdp-zCDP, never rounded up: sqrt(2 zcdp).
 
     Of a Gaussian mechanism only: what zCDP of another mechanism is worth, Guarantee.from_zcdp tells.
@@ -89,7 +105,11 @@ def psi_from_zcdp(zcdp: Reals) -> Reals:
     return psi_from_rho(symbol("zcdp").array(zcdp)[()], 1.0)
 
 
-def epsilon_from_rdp(rho: Reals, alpha: Reals, delta: Reals, conversion: Conversion = "improved") -> Reals:
+@overload
+def epsilon_from_rdp(rho: float, alpha: float, delta: float, conversion: Conversion = "improved") -> float: ...
+@overload
+def epsilon_from_rdp(rho: Reals, alpha: Reals, delta: Reals, conversion: Conversion = "improved") -> Array: ...
+def epsilon_from_rdp(rho: Reals, alpha: Reals, delta: Reals, conversion: Conversion = "improved") -> float | Array:
     r"""An epsilon at delta for any mechanism that is (alpha, rho)-RDP; a bound, never below 0 and never rounded down.
 
     .. math:: \text{standard: } \rho + \frac{\log(1/\delta)}{\alpha - 1} \qquad
@@ -111,34 +131,38 @@ def epsilon_from_rdp(rho: Reals, alpha: Reals, delta: Reals, conversion: Convers
         Standard: Mironov 2017, Proposition 3. Improved: Balle et al. 2020, Theorem 21; Canonne et al. 2020, Prop. 12.
     """
     if conversion == "standard":
-        return _standard(rho, alpha, delta)
+        return cast("Array", _standard(rho, alpha, delta))
     if conversion == "improved":
-        return _improved(rho, alpha, delta)
+        return cast("Array", _improved(rho, alpha, delta))
     raise ValueError(f'conversion must be "improved" or "standard", got conversion={conversion!r}.')
 
 
 @elementwise
-def _standard(rho: Reals, alpha: Reals, delta: Reals) -> Reals:
+def _standard(rho: Array, alpha: Array, delta: Array) -> Array:
     extra = -np.log(delta) / (alpha - 1.0)
     return _at_order(rho, alpha, delta, rho + extra, rho + extra)
 
 
 @elementwise
-def _improved(rho: Reals, alpha: Reals, delta: Reals) -> Reals:
+def _improved(rho: Array, alpha: Array, delta: Array) -> Array:
     extra = -(np.log(delta) + np.log(alpha)) / (alpha - 1.0)
     shrink = -np.log1p(1.0 / (alpha - 1.0))
     size = rho - shrink + (np.log(alpha) - np.log(delta)) / (alpha - 1.0)
     return _at_order(rho, alpha, delta, rho + extra + shrink, size)
 
 
-def _at_order(rho: Reals, alpha: Reals, delta: Reals, epsilon: Reals, size: Reals) -> Reals:
+def _at_order(rho: Array, alpha: Array, delta: Array, epsilon: Array, size: Array) -> Array:
     """The bound at an inner order, rounded up by what its terms can have lost; and its limits at alpha = 1 and inf."""
     inner = np.maximum(epsilon + 8.0 * UNIT * size, 0.0)
     result = select((alpha > 1.0) & (delta > 0.0), inner, np.inf)
     return select(alpha == np.inf, rho, result)
 
 
-def alpha_optimal(psi: Reals, delta: Reals, conversion: Conversion = "improved") -> Reals:
+@overload
+def alpha_optimal(psi: float, delta: float, conversion: Conversion = "improved") -> float: ...
+@overload
+def alpha_optimal(psi: Reals, delta: Reals, conversion: Conversion = "improved") -> Array: ...
+def alpha_optimal(psi: Reals, delta: Reals, conversion: Conversion = "improved") -> float | Array:
     r"""The order alpha > 1 at which the conversion of a psi-mechanism gives the smallest epsilon.
 
     .. math:: \text{standard: } 1 + \sqrt{2\log(1/\delta)}/\psi \qquad
@@ -151,19 +175,19 @@ def alpha_optimal(psi: Reals, delta: Reals, conversion: Conversion = "improved")
         5.4318
     """
     if conversion == "standard":
-        return _alpha_standard(psi, delta)
+        return cast("Array", _alpha_standard(psi, delta))
     if conversion == "improved":
-        return _alpha_improved(psi, delta)
+        return cast("Array", _alpha_improved(psi, delta))
     raise ValueError(f'conversion must be "improved" or "standard", got conversion={conversion!r}.')
 
 
 @elementwise
-def _alpha_standard(psi: Reals, delta: Reals) -> Reals:
+def _alpha_standard(psi: Array, delta: Array) -> Array:
     return select(delta < 1.0, 1.0 + np.sqrt(-2.0 * np.log(delta)) / psi, 1.0)
 
 
 @elementwise
-def _alpha_improved(psi: Reals, delta: Reals) -> Reals:
+def _alpha_improved(psi: Array, delta: Array) -> Array:
     """Newton from above in s = log(alpha - 1), in which the equation is convex and increasing."""
     goal = -np.log(delta)
     s = np.minimum(0.5 * np.log(2.0 * goal) - np.log(psi), goal + np.log(-np.expm1(-goal)))
@@ -174,7 +198,11 @@ def _alpha_improved(psi: Reals, delta: Reals) -> Reals:
     return select(delta < 1.0, select(delta > 0.0, 1.0 + t, np.inf), 1.0)
 
 
-def epsilon_via_rdp(psi: Reals, delta: Reals, conversion: Conversion = "improved") -> Reals:
+@overload
+def epsilon_via_rdp(psi: float, delta: float, conversion: Conversion = "improved") -> float: ...
+@overload
+def epsilon_via_rdp(psi: Reals, delta: Reals, conversion: Conversion = "improved") -> Array: ...
+def epsilon_via_rdp(psi: Reals, delta: Reals, conversion: Conversion = "improved") -> float | Array:
     r"""The epsilon that RDP gives a psi-mechanism at its optimal order; a bound, never below the exact epsilon.
 
     Standard, in closed form: psi^2/2 + psi sqrt(2 log(1/delta)).

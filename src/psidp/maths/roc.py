@@ -1,4 +1,4 @@
-r"""The attacker's view: ROC curve, area, advantage, rates at a threshold, tangents and privacy regions.
+r"""The attacker's view: ROC curve, area, advantage, rates at a threshold.
 
 An attacker sees one output and must tell D from D'. A true positive names D' when it was D'. For the Gaussian mechanism
 the best attack at false positive rate x has true positive rate R(x) = Phi(psi + Phi^-1(x)).
@@ -6,36 +6,37 @@ the best attack at false positive rate x has true positive rate R(x) = Phi(psi +
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import overload
 
 import numpy as np
 
-from psidp.maths.elementwise import Reals, elementwise, select
-from psidp.maths.implied import epsilon_from_psi, psi_from_epsilon_delta
+from psidp.maths.elementwise import Array, Reals, elementwise, select
 from psidp.maths.normal import TINY, UNIT, quantile, quantile_error, tail, tail_error
 from psidp.maths.profile import delta_from_psi
+from psidp.maths.profile_inverse import psi_from_epsilon_delta
 from psidp.symbols import Symbol, finite, symbol
 
 __all__ = [
     "Rates",
-    "Tangent",
     "advantage_from_psi",
     "auc_from_psi",
     "binormal_auc",
     "binormal_roc",
-    "failed_roc",
     "fnr_from_psi",
     "psi_from_advantage",
     "psi_from_auc",
     "psi_from_rates",
     "rates_at_threshold",
-    "region_tpr",
-    "tangent",
     "tpr_from_psi",
 ]
 
 
+@overload
+def tpr_from_psi(psi: float, fpr: float) -> float: ...
+@overload
+def tpr_from_psi(psi: Reals, fpr: Reals) -> Array: ...
 @elementwise
-def tpr_from_psi(psi: Reals, fpr: Reals) -> Reals:
+def tpr_from_psi(psi: Array, fpr: Array) -> Array:
     r"""Largest true positive rate of any attack at a false positive rate, never rounded down: the ROC curve R.
 
     .. math:: R(x) = \Phi(\psi + \Phi^{-1}(x))
@@ -62,8 +63,12 @@ def tpr_from_psi(psi: Reals, fpr: Reals) -> Reals:
     return _at_the_ends(psi, fpr, np.clip(tpr, fpr, 1.0), fpr)
 
 
+@overload
+def fnr_from_psi(psi: float, fpr: float) -> float: ...
+@overload
+def fnr_from_psi(psi: Reals, fpr: Reals) -> Array: ...
 @elementwise
-def fnr_from_psi(psi: Reals, fpr: Reals) -> Reals:
+def fnr_from_psi(psi: Array, fpr: Array) -> Array:
     r"""Smallest false negative rate of any attack at a false positive rate, never rounded up: the trade-off G_psi.
 
     .. math:: f(x) = \Phi(\Phi^{-1}(1 - x) - \psi)
@@ -91,25 +96,29 @@ def fnr_from_psi(psi: Reals, fpr: Reals) -> Reals:
     return _at_the_ends(psi, fpr, np.clip(fnr, 0.0, blind), blind)
 
 
-def _shifted(psi: Reals, fpr: Reals) -> tuple[Reals, Reals]:
+def _shifted(psi: Array, fpr: Array) -> tuple[Array, Array]:
     """z = Phi^-1(fpr) and y = psi + z, finite."""
     z = quantile(np.clip(fpr, TINY, 1.0 - UNIT))
     return z, psi + z
 
 
-def _rate_error(z: Reals, y: Reals) -> Reals:
+def _rate_error(z: Array, y: Array) -> Array:
     """Relative error of the smaller of Phi(y), Phi(-y): that of the tail, and that of y times the hazard rate."""
     error = tail_error(np.abs(y)) + (np.abs(y) + 1.0) * (quantile_error(z) + 2.0 * UNIT * np.abs(y))
     return np.minimum(error, 1.0)
 
 
-def _at_the_ends(psi: Reals, fpr: Reals, rate: Reals, no_leak: Reals) -> Reals:
+def _at_the_ends(psi: Array, fpr: Array, rate: Array, no_leak: Array) -> Array:
     """The rate, exact where fpr is 0 or 1 and where psi is 0."""
     return select((psi > 0.0) & (fpr > 0.0) & (fpr < 1.0), rate, no_leak)
 
 
+@overload
+def psi_from_rates(tpr: float, fpr: float) -> float: ...
+@overload
+def psi_from_rates(tpr: Reals, fpr: Reals) -> Array: ...
 @elementwise
-def psi_from_rates(tpr: Reals, fpr: Reals) -> Reals:
+def psi_from_rates(tpr: Array, fpr: Array) -> Array:
     r"""Largest psi whose ROC curve does not pass above the point (fpr, tpr), never rounded up.
 
     .. math:: \psi = \Phi^{-1}(\mathrm{TPR}) - \Phi^{-1}(\mathrm{FPR})
@@ -137,8 +146,12 @@ def psi_from_rates(tpr: Reals, fpr: Reals) -> Reals:
     return select((tpr < 1.0) & (fpr > 0.0), psi, np.inf)
 
 
+@overload
+def auc_from_psi(psi: float) -> float: ...
+@overload
+def auc_from_psi(psi: Reals) -> Array: ...
 @elementwise
-def auc_from_psi(psi: Reals) -> Reals:
+def auc_from_psi(psi: Array) -> Array:
     r"""Area under the ROC curve of a psi-mechanism, never rounded down.
 
     .. math:: \mathrm{AUC} = \Phi(\psi/\sqrt{2})
@@ -160,8 +173,12 @@ def auc_from_psi(psi: Reals) -> Reals:
     return select(psi > 0.0, np.minimum(auc, 1.0), 0.5)
 
 
+@overload
+def psi_from_auc(auc: float) -> float: ...
+@overload
+def psi_from_auc(auc: Reals) -> Array: ...
 @elementwise
-def psi_from_auc(auc: Reals) -> Reals:
+def psi_from_auc(auc: Array) -> Array:
     r"""Largest psi whose area under the ROC curve is at most auc, never rounded up.
 
     .. math:: \psi = \sqrt{2}\,\Phi^{-1}(\mathrm{AUC})
@@ -178,12 +195,16 @@ def psi_from_auc(auc: Reals) -> Reals:
     return select(auc < 1.0, psi, np.inf)
 
 
-def _quantile_error_above_half(z: Reals) -> Reals:
+def _quantile_error_above_half(z: Array) -> Array:
     """Near one half the quantile is relatively accurate, since p - 1/2 is exact there."""
     return 38.0 * UNIT * np.minimum(np.abs(z), np.maximum(1.0, np.abs(z)))
 
 
-def advantage_from_psi(psi: Reals) -> Reals:
+@overload
+def advantage_from_psi(psi: float) -> float: ...
+@overload
+def advantage_from_psi(psi: Reals) -> Array: ...
+def advantage_from_psi(psi: Reals) -> float | Array:
     r"""Largest TPR - FPR of any attack on a psi-mechanism, never rounded down; delta at epsilon = 0.
 
     .. math:: \mathrm{Adv} = 2\,\Phi(\psi/2) - 1
@@ -198,7 +219,11 @@ def advantage_from_psi(psi: Reals) -> Reals:
     return delta_from_psi(psi, 0.0)
 
 
-def psi_from_advantage(advantage: Reals) -> Reals:
+@overload
+def psi_from_advantage(advantage: float) -> float: ...
+@overload
+def psi_from_advantage(advantage: Reals) -> Array: ...
+def psi_from_advantage(advantage: Reals) -> float | Array:
     r"""Largest psi whose advantage is at most the given one, never rounded up.
 
     .. math:: \psi = 2\,\Phi^{-1}((1 + \mathrm{Adv})/2)
@@ -254,7 +279,11 @@ def rates_at_threshold(threshold: float, without: float, with_: float, sigma: fl
     return Rates(tpr=float(tail(np.float64((c - high) / sigma))), fpr=float(tail(np.float64((c - low) / sigma))))
 
 
-def binormal_roc(fpr: Reals, a: float, b: float) -> Reals:
+@overload
+def binormal_roc(fpr: float, a: float, b: float) -> float: ...
+@overload
+def binormal_roc(fpr: Reals, a: float, b: float) -> Array: ...
+def binormal_roc(fpr: Reals, a: float, b: float) -> float | Array:
     r"""The binormal ROC curve of a threshold attack on two Gaussians of different variance.
 
     .. math:: \Phi(a + b\,\Phi^{-1}(x)), \quad a = \lVert\mu_1 - \mu_0\rVert/\sigma_1, \; b = \sigma_0/\sigma_1
@@ -290,102 +319,3 @@ def binormal_auc(a: float, b: float) -> float:
 def _binormal(a: float, b: float) -> tuple[float, float]:
     """The two parameters as floats inside their domains."""
     return finite("a", a), Symbol("b", "b", "ratio of the standard deviations", "(0,inf)", "any").number(b)
-
-
-@dataclass(frozen=True, slots=True)
-class Tangent:
-    """A line that touches the ROC curve: TPR <= intercept + slope FPR for every attack."""
-
-    slope: float
-    intercept: float
-    fpr: float
-    tpr: float
-
-    @property
-    def mirror(self) -> "Tangent":
-        """The same line reflected about the anti-diagonal, with slope 1/slope: epsilon read backwards."""
-        return Tangent(
-            slope=1.0 / self.slope,
-            intercept=1.0 - (1.0 - self.intercept) / self.slope,
-            fpr=1.0 - self.tpr,
-            tpr=1.0 - self.fpr,
-        )
-
-
-def tangent(psi: float, epsilon: float) -> Tangent:
-    r"""The tangent to the ROC curve with slope e^epsilon; its intercept is the exact delta(epsilon).
-
-    .. math:: x^* = \Phi(-\psi/2 - \varepsilon/\psi), \quad \delta = R(x^*) - e^{\varepsilon} x^*
-
-    Examples:
-        >>> line = tangent(1.0, 1.0)
-        >>> round(line.slope, 4), round(line.intercept, 4), round(line.fpr, 4), round(line.tpr, 4)
-        (2.7183, 0.1269, 0.0668, 0.3085)
-
-    References:
-        The paper's tangent lemma, with the intercept corrected: it is delta, not R(x*).
-    """
-    psi, epsilon = symbol("psi").number(psi), symbol("epsilon").number(epsilon)
-    if not (psi > 0.0 and epsilon < 700.0):
-        raise ValueError(f"a tangent needs psi > 0 and epsilon < 700, got psi={psi}, epsilon={epsilon}.")
-    m = epsilon / psi
-    return Tangent(
-        slope=float(np.exp(epsilon)),
-        intercept=float(delta_from_psi(psi, epsilon)),
-        fpr=float(tail(np.float64(m + psi / 2.0))),
-        tpr=float(tail(np.float64(m - psi / 2.0))),
-    )
-
-
-@elementwise
-def region_tpr(fpr: Reals, epsilon: Reals, delta: Reals) -> Reals:
-    r"""Upper edge of the privacy region of (epsilon, delta): no attack has a larger true positive rate at fpr.
-
-    .. math:: \min\bigl(1,\; \delta + e^{\varepsilon} x,\; 1 - e^{-\varepsilon}(1 - \delta - x)\bigr)
-
-    The pair of lines are a tangent and its mirror; over all epsilon their lower envelope is the ROC curve itself.
-    Never rounded down, and above the edge by a relative 1e-15 or an absolute 1e-15 at most (tests/maths/test_roc.py).
-
-    Examples:
-        >>> round(region_tpr(0.1, 1.0, 0.01), 4)
-        0.2818
-
-    References:
-        Kairouz, Oh and Viswanath 2015, Theorem 2.1; Wasserman and Zhou 2010.
-    """
-    steep = select(fpr > 0.0, (delta + np.exp(epsilon) * fpr) * (1.0 + 6.0 * UNIT), delta)
-    flat = 1.0 - np.exp(-epsilon) * np.maximum(1.0 - delta - fpr, 0.0) + 6.0 * UNIT
-    return np.minimum(np.minimum(steep, flat), 1.0)
-
-
-def failed_roc(psi: float, kappa: float, fpr: Reals) -> Reals:
-    r"""The ROC curve of a mechanism that has failed, which it does with probability kappa (the paper's Figure 5).
-
-    It leaves (0, kappa) along the tangent that meets the axis there and follows R from the point of contact.
-
-    Examples:
-        >>> round(failed_roc(1.0, 0.1, 0.0), 4)
-        0.1
-        >>> failed_roc(1.0, 0.1, 0.5) == tpr_from_psi(1.0, 0.5)
-        True
-    """
-    psi, kappa = symbol("psi").number(psi), symbol("kappa").number(kappa)
-    x = symbol("fpr").array(fpr)
-    curve = np.asarray(tpr_from_psi(psi, x))
-    if kappa > 0.0:
-        line = _tangent_from(psi, kappa)
-        curve = np.where(x < line.fpr, np.minimum(kappa + line.slope * x, 1.0), curve)
-    return float(curve) if curve.ndim == 0 else curve
-
-
-def _tangent_from(psi: float, kappa: float) -> Tangent:
-    """The tangent that meets the axis at kappa: steeper than the diagonal below the advantage, flatter above it."""
-    if psi == 0.0:
-        return Tangent(slope=1.0 - kappa, intercept=kappa, fpr=1.0, tpr=1.0)
-    if kappa <= float(delta_from_psi(psi, 0.0)):
-        return tangent(psi, min(float(epsilon_from_psi(psi, kappa)), 699.0))
-    low, high = 0.0, 699.0
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if tangent(psi, middle).mirror.intercept < kappa else (low, middle)
-    return tangent(psi, high).mirror

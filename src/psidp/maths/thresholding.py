@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from psidp.maths.bisection import bracket, within
 from psidp.maths.normal import UNIT, tail, tail_error
 
 __all__ = ["kappa_from_threshold", "threshold_from_kappa"]
@@ -51,7 +52,6 @@ def threshold_from_kappa(kappa: float, sigma: float, weights: Sequence[float]) -
     high = max(weights) + 40.0 * sigma
     if not kappa_from_threshold(high, sigma, weights) <= kappa:
         raise ValueError(f"kappa (probability of outright failure) must be at least 1e-300, got kappa={kappa}.")
-    while high - low > 1e-6 * sigma:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if kappa_from_threshold(middle, sigma, weights) <= kappa else (middle, high)
-    return high
+    return bracket(
+        lambda threshold: not kappa_from_threshold(threshold, sigma, weights) <= kappa, low, high, within(1e-6 * sigma)
+    )[1]

@@ -1,4 +1,10 @@
-"""The exact Gaussian: x plus noise, rounded once to a power-of-two grid, as if done with real numbers."""
+"""The exact Gaussian: x plus noise, rounded once to a power-of-two grid, as if done with real numbers.
+
+Integer totals never pass through a double, whatever their size. A total n in units of 2^unit is split at the grid 2^k.
+Where the grid is the finer one, noise is so many steps of it, and n + steps 2^(k - unit) has a whole part and a
+fraction, each exact. Where it is the coarser one, n itself is split into whole grid steps and an offset, and the offset
+enters the rounding. Either way what comes out is a function of the exact sum alone.
+"""
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -8,14 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psidp.noise.dice import SMALL, Dice, borrowed
+from psidp.noise.normal_source import SMALL, NormalSource, borrowed
 from psidp.noise.rounding import Exact, rounding
 from psidp.noise.stream import BLOCK
 from psidp.symbols import symbol
 
-__all__ = ["RoundedGaussian"]
+__all__ = ["LARGEST", "RoundedGaussian", "noisy_integer", "noisy_integers", "noisy_total", "noisy_totals"]
 
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+LARGEST = 2**61
+"""Array entries beyond plus or minus this count as this; single integers have no such bound."""
 
 FINEST = 44
 """The grid is at most 2^44 times finer than sigma; beyond, one double could not hold the number of steps."""
@@ -121,7 +131,7 @@ class RoundedGaussian:
         with borrowed() as dice:
             return self._rounding.one(dice, offset, exact)
 
-    def _add(self, dice: Dice, x: NDArray[Any], out: NDArray[Any]) -> None:
+    def _add(self, dice: NormalSource, x: NDArray[Any], out: NDArray[Any]) -> None:
         """Block by block: split x/grid into whole and offset, round offset + noise, put together."""
         inverse = 1.0 / self.grid
         for part in _parts(dice, x.size):
@@ -159,7 +169,7 @@ class RoundedGaussian:
         return float(grid)
 
 
-def _parts(dice: Dice, n: int) -> Iterator[range]:
+def _parts(dice: NormalSource, n: int) -> Iterator[range]:
     """Ranges of a cache-sized block each, under a fresh key if drawn now; wiped at the end."""
     if n > SMALL:
         dice.words.rekey()
@@ -188,3 +198,69 @@ def _refuse_unless_ieee() -> None:
     one, tiny = np.float64(1.0), np.float64(2.0**-1074)
     if not (one + 2.0**-53 == 1.0 and one + 3 * 2.0**-54 > 1.0 and -one - 3 * 2.0**-54 < -1.0 and tiny > 0):
         raise ArithmeticError("This process does not compute with IEEE 754 doubles rounded to nearest.")
+
+
+def noisy_totals(gaussian: RoundedGaussian, totals: Ints, unit: int = 0) -> Floats:
+    """totals * 2^unit plus noise, as doubles."""
+    finer = _exponent(gaussian) - unit
+    if finer <= 0:
+        whole, part = _fine(gaussian, totals, finer)
+        return np.ldexp(whole.astype(np.float64) + part, unit)
+    return np.ldexp(_coarse(gaussian, totals, finer).astype(np.float64), finer + unit)
+
+
+def noisy_integers(gaussian: RoundedGaussian, totals: Ints) -> Ints:
+    """totals plus noise, rounded to whole numbers; int64, saturated."""
+    finer = _exponent(gaussian)
+    if finer <= 0:
+        whole, part = _fine(gaussian, totals, finer)
+        return whole + (part >= 0.5)
+    rounded = np.ldexp(_coarse(gaussian, totals, finer).astype(np.float64), finer)
+    return np.clip(rounded, -(2.0**62), 2.0**62).astype(np.int64)
+
+
+def noisy_total(gaussian: RoundedGaussian, total: int, unit: int = 0) -> float:
+    """total * 2^unit plus noise, as a double; any size of total."""
+    steps, exponent = _steps(gaussian, total, unit)
+    return ldexp(float(steps), exponent)
+
+
+def noisy_integer(gaussian: RoundedGaussian, total: int) -> int:
+    """total plus noise, rounded to a whole number; any size."""
+    steps, exponent = _steps(gaussian, total, 0)
+    return steps << exponent if exponent >= 0 else ((steps >> (-exponent - 1)) + 1) >> 1
+
+
+def _fine(gaussian: RoundedGaussian, totals: Ints, finer: int) -> tuple[Ints, Floats]:
+    """Whole part and fraction of totals + steps 2^finer, finer <= 0; both exact."""
+    noise = np.ldexp(gaussian.noise(totals.size) / gaussian.grid, finer).reshape(totals.shape)
+    below = np.floor(noise)
+    return np.clip(totals, -LARGEST, LARGEST) + below.astype(np.int64), noise - below
+
+
+def _coarse(gaussian: RoundedGaussian, totals: Ints, coarser: int) -> Ints:
+    """Grid steps nearest to totals plus noise, where a step is 2^coarser units, coarser > 0."""
+    flat = np.clip(totals, -LARGEST, LARGEST).reshape(-1)
+    shift = min(coarser, 62)
+    whole = (flat + (1 << (shift - 1))) >> shift if coarser < 62 else np.zeros_like(flat)
+    rest = flat - (whole << shift) if coarser < 62 else flat
+    offset = np.ldexp(rest.astype(np.float64), -coarser)
+    steps = gaussian.steps(offset, lambda i: Fraction(int(rest[i]), 2**coarser))
+    return (whole + steps.astype(np.int64)).reshape(totals.shape)
+
+
+def _steps(gaussian: RoundedGaussian, total: int, unit: int) -> tuple[int, int]:
+    """Steps and their binary exponent, total * 2^unit plus noise = steps * 2^exponent."""
+    exponent = _exponent(gaussian)
+    finer = exponent - unit
+    most = int(Fraction(gaussian.limit) / Fraction(2) ** unit)
+    total = min(max(total, -most), most)
+    whole = total << -finer if finer <= 0 else (total + (1 << (finer - 1))) >> finer
+    rest = 0 if finer <= 0 else total - (whole << finer)
+    offset = Fraction(rest, 2**finer) if rest else Fraction(0)
+    return whole + int(gaussian.one_step(float(offset), lambda: offset)), exponent
+
+
+def _exponent(gaussian: RoundedGaussian) -> int:
+    """k of the grid 2^k."""
+    return frexp(gaussian.grid)[1] - 1

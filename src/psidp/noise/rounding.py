@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.noise import doubledouble, table
-from psidp.noise.dice import SMALL, Dice
+from psidp.noise.normal_source import SMALL, NormalSource
 from psidp.noise.stream import BLOCK
 
 __all__ = ["Exact", "Rounding", "error_bound", "rounding"]
@@ -48,7 +48,7 @@ class Rounding:
         self._centre = table.CENTRE * scale
         self._reach = table.REACH * scale * 2.0**-63
 
-    def many(self, dice: Dice, n: int, whole: int, offset: Floats | None, exact: Exact) -> Floats:
+    def many(self, dice: NormalSource, n: int, whole: int, offset: Floats | None, exact: Exact) -> Floats:
         """n <= BLOCK results for a vector of `whole` entries in all; a view that the next call overwrites."""
         pooled = whole <= SMALL
         slot, word = dice.ready(n) if pooled else dice.fresh(n)
@@ -71,7 +71,7 @@ class Rounding:
             self._settle(dice, doubtful, slot, word, offset, exact, near)
         return near
 
-    def one(self, dice: Dice, offset: float, exact: Callable[[], Fraction]) -> float:
+    def one(self, dice: NormalSource, offset: float, exact: Callable[[], Fraction]) -> float:
         """One result."""
         value, place = dice.one()
         total = value * self.scale + offset
@@ -81,7 +81,7 @@ class Rounding:
         return float(dice.lazy(*dice.single(place)).rounded(Fraction(self.scale), exact(), dice.words))
 
     def _settle(
-        self, dice: Dice, at: Ints, slot: Ints, word: Ints, offset: Floats | None, exact: Exact, near: Floats
+        self, dice: NormalSource, at: Ints, slot: Ints, word: Ints, offset: Floats | None, exact: Exact, near: Floats
     ) -> None:
         """Decide where one double did not, or where the draw has just been replaced."""
         shift = np.zeros(at.size) if offset is None else offset[at]
@@ -91,7 +91,9 @@ class Rounding:
         if still.any():
             self._decide(dice, at[still], slot, word, shift[still], exact, near)
 
-    def _decide(self, dice: Dice, at: Ints, slot: Ints, word: Ints, shift: Floats, exact: Exact, near: Floats) -> None:
+    def _decide(
+        self, dice: NormalSource, at: Ints, slot: Ints, word: Ints, shift: Floats, exact: Exact, near: Floats
+    ) -> None:
         """Decide with a word more in pairs of doubles, and what is left in integers."""
         more = np.empty(at.size, np.int64)
         dice.words.fill(more)

@@ -1,1 +1,1 @@
-"""Words and pictures: command line, tables, cards, pages. This floor decides nothing; it parses, calls, shows."""
+"""Words and pictures: figures, cards, pages. This floor decides nothing; it shows what others computed."""

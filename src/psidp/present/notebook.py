@@ -1,12 +1,13 @@
-"""Objects draw themselves in a notebook: a still picture and a table, with no script and no network."""
+"""Objects draw themselves in a notebook: a still picture and a table, with no script and no network.
+
+Guarantee, PrivacyCurve and AuditResult ask for it by name, when a notebook shows them.
+"""
 
 from html import escape
 from typing import Any
 
-from psidp.accounting import PrivacyCurve
 from psidp.auditing.result import AuditResult
 from psidp.errors import MissingExtraError
-from psidp.guarantee import Guarantee
 
 __all__ = ["bundle", "drawn"]
 
@@ -25,17 +26,8 @@ def drawn(value: Any) -> str:
     return picture
 
 
-def bundle(value: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
+def bundle(value: Any) -> dict[str, str]:
     """What a notebook shows of a value: text, and HTML with the picture above the table."""
     picture, table = drawn(value), getattr(value, "_repr_html_", lambda: f"<pre>{escape(repr(value))}</pre>")()
     shown = {"text/plain": repr(value), "text/html": picture + table}
     return shown | ({"image/svg+xml": picture} if picture else {})
-
-
-def _teach(*kinds: Any) -> None:
-    """Give each class the method that notebooks look for."""
-    for kind in kinds:
-        kind._repr_mimebundle_ = bundle
-
-
-_teach(Guarantee, PrivacyCurve, AuditResult)

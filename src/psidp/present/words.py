@@ -6,7 +6,7 @@ from psidp.accounting.upper import UpperEnds
 from psidp.guarantee import Guarantee
 from psidp.maths.bayes import bayes_error, odds_multiplier
 from psidp.maths.renyi import rho_from_psi
-from psidp.present.digits import down, per_thousand, up
+from psidp.present.formatting import down, per_thousand, up
 
 __all__ = ["Statement", "sentences", "statements"]
 

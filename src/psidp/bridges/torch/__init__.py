@@ -10,8 +10,8 @@ from psidp.errors import MissingExtraError
 if find_spec("torch") is None:
     raise MissingExtraError("torch", "torch")
 
-from psidp.bridges.torch.noise import add_noise_, release
-from psidp.bridges.torch.step import PrivateStep
-from psidp.bridges.torch.trainer import PrivateTrainer
+from psidp.bridges.torch.noise.tensors import add_noise_, release
+from psidp.bridges.torch.step.private_step import PrivateStep
+from psidp.bridges.torch.training.trainer import PrivateTrainer
 
 __all__ = ["PrivateStep", "PrivateTrainer", "add_noise_", "release"]

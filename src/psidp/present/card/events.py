@@ -2,17 +2,23 @@
 
 import json
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
-from psidp.accounting import DPSGD, account
+from psidp.accounting import DPSGD, RandomAllocation, account
 from psidp.accounting.upper import UpperEnds
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
+from psidp.present.formatting import up
 
-__all__ = ["Event", "alone", "covering", "described", "parsed", "read", "upper_ends"]
+__all__ = ["Event", "alone", "covering", "described", "in_words", "parsed", "read", "upper_ends"]
 
-Event = DPSGD | Guarantee
+Event = DPSGD | RandomAllocation | Guarantee
 RUN = ("noise_multiplier", "sampling_rate", "steps", "sampling")
+MORE = ("group", "truncated_batch_size", "dataset_size")
+"""What only some runs have."""
+OTHERWISE = ("batch_size", "epochs")
+"""The other way to say sampling_rate and steps."""
+ALLOCATION = ("noise_multiplier", "batches", "epochs")
 PART = ("psi", "kappa")
 
 
@@ -30,10 +36,11 @@ def covering(events: tuple[Event, ...], kappa: float) -> tuple[Guarantee, float]
 
 
 def alone(events: tuple[Event, ...]) -> tuple[DPSGD, float] | None:
-    """The run and its own chance to fail outright, where the events are one run and nothing else."""
+    """The run and its own chance to fail outright, where the events are one plain run and nothing else."""
     run, *others = events or (None,)
     failure = others[0].kappa if others and isinstance(others[0], Guarantee) and others[0].psi == 0.0 else 0.0
-    return (run, failure) if isinstance(run, DPSGD) and len(others) == (failure > 0.0) else None
+    plain = isinstance(run, DPSGD) and run.group == 1 and run.truncated_batch_size is None
+    return (run, failure) if isinstance(run, DPSGD) and plain and len(others) == (failure > 0.0) else None
 
 
 def described(events: tuple[Event, ...]) -> list[dict[str, Any]]:
@@ -43,16 +50,53 @@ def described(events: tuple[Event, ...]) -> list[dict[str, Any]]:
         >>> described((DPSGD(1.0, 0.5, 3), Guarantee(0.1)))[1]
         {'psi': 0.1, 'kappa': 0.0}
     """
-    names = [RUN if isinstance(event, DPSGD) else PART for event in events]
-    return [{name: getattr(event, name) for name in some} for event, some in zip(events, names, strict=True)]
+    return [_values(event) for event in events]
+
+
+def _values(event: Event) -> dict[str, Any]:
+    if isinstance(event, Guarantee):
+        return {name: getattr(event, name) for name in PART}
+    if isinstance(event, RandomAllocation):
+        return {name: getattr(event, name) for name in ALLOCATION}
+    more = [name for name in MORE if getattr(event, name) not in (None, 1)]
+    return {name: getattr(event, name) for name in (*RUN, *more)}
+
+
+def in_words(event: Event) -> str:
+    """An event as people say it.
+
+    Examples:
+        >>> in_words(RandomAllocation(1.5, 25, 4))
+        'DP-SGD with random allocation: 4 epochs of 25 batches, noise multiplier 1.5'
+        >>> in_words(DPSGD(1.0, 0.5, 3, group=2, unit="user"))
+        'DP-SGD with poisson sampling: 3 steps at rate 0.5, noise multiplier 1, at most 2 records per user'
+    """
+    if isinstance(event, Guarantee):
+        return f"a release with psi {up(event.psi, 6)}" + (f" and kappa {up(event.kappa)}" if event.kappa else "")
+    noise = f"noise multiplier {event.noise_multiplier:.6g}"
+    if isinstance(event, RandomAllocation):
+        epochs = "1 epoch" if event.epochs == 1 else f"{event.epochs:,} epochs"
+        return f"DP-SGD with random allocation: {epochs} of {event.batches:,} batches, {noise}"
+    shown = f"DP-SGD with {event.sampling} sampling: {event.steps:,} steps at rate {event.sampling_rate:.6g}, {noise}"
+    if event.group > 1:
+        whom = "" if event.unit.startswith("group of") else f" per {event.unit}"
+        shown += f", at most {event.group} records{whom or ' together'}"
+    if event.truncated_batch_size is not None:
+        shown += f", batches of at most {event.truncated_batch_size:,} out of {event.dataset_size:,} records"
+    return shown
 
 
 def read(values: list[dict[str, Any]], adjacency: Adjacency | None, unit: str) -> tuple[Event, ...]:
     """The events that were described; without an adjacency, in that of the first run's sampling."""
-    runs = [DPSGD(**value, adjacency=adjacency, unit=unit) for value in values if "steps" in value]
-    side = adjacency or (runs[0].adjacency if runs else None) or "add-remove"
+    kinds = [RandomAllocation if "batches" in v else DPSGD if "noise_multiplier" in v else Guarantee for v in values]
+    pairs = list(zip(kinds, values, strict=True))
+    runs: list[Any] = [
+        cast(Any, kind)(**v, adjacency=adjacency, unit=unit) for kind, v in pairs if kind is not Guarantee
+    ]
+    side = cast(Adjacency, adjacency or (runs[0].adjacency if runs else "add-remove"))
+    unit = runs[0].unit if runs else unit
     rest = iter(runs)
-    return tuple(next(rest) if "steps" in v else Guarantee(**v, adjacency=side, unit=unit) for v in values)
+    return tuple(Guarantee(**v, adjacency=side, unit=unit) if kind is Guarantee else next(rest) for kind, v in pairs)
 
 
 def parsed(text: str, adjacency: Adjacency | None, unit: str) -> tuple[Event, ...]:
@@ -61,10 +105,19 @@ def parsed(text: str, adjacency: Adjacency | None, unit: str) -> tuple[Event, ..
         values = json.loads(text)
     except ValueError:
         values = None
-    kinds = (set(RUN), set(RUN[:3]), set(PART), set(PART[:1]))
-    if not (isinstance(values, list) and values and all(isinstance(v, dict) and set(v) in kinds for v in values)):
+    if not (isinstance(values, list) and values and all(isinstance(v, dict) and _known(set(v)) for v in values)):
         raise ValueError(
             f"--events must be a JSON list of runs and guarantees, got {text[:40]!r}. Such as "
             '[{"noise_multiplier": 1, "sampling_rate": 0.01, "steps": 1000}, {"psi": 0.1}].'
         )
     return read(values, adjacency, unit)
+
+
+def _known(names: set[str]) -> bool:
+    """Whether an event can have these names; a run says for itself what it lacks."""
+    if "batches" in names:
+        return {"noise_multiplier", "batches"} <= names <= set(ALLOCATION)
+    if "noise_multiplier" not in names:
+        return {"psi"} <= names <= set(PART)
+    rate, length = names & {"sampling_rate", "batch_size"}, names & {"steps", "epochs"}
+    return bool(rate and length and names <= {*RUN, *MORE, *OTHERWISE})

@@ -8,7 +8,7 @@ from psidp.maths.normal import tail
 from psidp.present.card.record import Card
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.rows import Rows, sections, warning
-from psidp.present.digits import up
+from psidp.present.formatting import up
 from psidp.present.markup import Element, element, source_hash
 from psidp.present.palette import LIGHT
 

@@ -8,11 +8,11 @@ from functools import lru_cache
 from importlib.metadata import version
 from typing import Any, Protocol, Self, runtime_checkable
 
-from psidp.accounting import DPSGD, PrivacyCurve, account
+from psidp.accounting import DPSGD, PrivacyCurve, RandomAllocation, account
 from psidp.accounting.upper import UpperEnds
 from psidp.guarantee import Guarantee
 from psidp.maths.normal import UNIT
-from psidp.present.card.events import Event, alone, covering, described, read, upper_ends
+from psidp.present.card.events import Event, alone, covering, described, in_words, read, upper_ends
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
 from psidp.present.finite import finite
@@ -240,11 +240,19 @@ class Trained(Protocol):
 
 
 def card(
-    promise: Guarantee | PrivacyCurve | DPSGD | Trained,
+    promise: Guarantee | PrivacyCurve | DPSGD | RandomAllocation | Trained,
     *,
     kappa: float | None = None,
     date: str | None = None,
-    **said: Any,
+    title: str | None = None,
+    delta: float | None = None,
+    prior: float | None = None,
+    regret: float | None = None,
+    mechanism: Mechanism | None = None,
+    scope: Scope | None = None,
+    audit: object = None,
+    ledger_head: str | None = None,
+    events: tuple[Event, ...] | None = None,
 ) -> Card:
     """The card of a guarantee; or of an accounted curve, a run or a training, and then with its certified numbers.
 
@@ -261,12 +269,17 @@ def card(
         >>> round(run.epsilon, 4), round(run.guarantee.epsilon(1e-5), 4)
         (1.8282, 2.0634)
     """
+    fields = {
+        "title": title, "delta": delta, "prior": prior, "regret": regret, "mechanism": mechanism, "scope": scope,
+        "audit": audit, "ledger_head": ledger_head, "events": events,
+    }  # fmt: skip
+    said: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
     if isinstance(promise, Trained):
         told = {"ledger_head": promise.ledger_head, "delta": promise.delta}
         said = told | {"mechanism": mechanism_of(promise.curve.events, promise.clip)} | said
         kappa = promise.kappa if kappa is None else kappa
         promise = promise.curve
-    if isinstance(promise, DPSGD):
+    if isinstance(promise, DPSGD | RandomAllocation):
         promise = account(promise)
     if isinstance(promise, PrivacyCurve):
         events = promise.events
@@ -282,7 +295,8 @@ def mechanism_of(events: tuple[Event, ...], clip: float | None = None) -> Mechan
     """How the noise of a run was made, or that there were several events."""
     one = alone(events)
     if one is None:
-        return Mechanism(name=f"{len(events)} events together" if len(events) > 1 else Mechanism().name)
+        several = f"{len(events)} events together"
+        return Mechanism(name=several if len(events) > 1 else in_words(events[0]) if events else Mechanism().name)
     run = one[0]
     return Mechanism(
         name="DP-SGD",

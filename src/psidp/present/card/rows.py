@@ -1,7 +1,8 @@
 """The card's lines of text, in sections: the same in HTML and in Markdown."""
 
+from psidp.present.card.events import alone, in_words
 from psidp.present.card.record import Audited, Card
-from psidp.present.digits import down, up
+from psidp.present.formatting import down, up
 
 __all__ = ["Rows", "sections", "warning"]
 
@@ -74,7 +75,10 @@ def _mechanism(card: Card) -> Rows:
         value = getattr(made, name)
         if value is not None:
             given.append((name.replace("_", " "), f"{value:,}" if name == "steps" else f"{value:.6g}"))
-    return given if made.sampling is None else [*given, ("sampling assumed", made.sampling)]
+    given += [] if made.sampling is None else [("sampling assumed", made.sampling)]
+    if alone(card.events) is not None:
+        return given
+    return given + [(f"event {i}", in_words(event)) for i, event in enumerate(card.events, 1) if len(card.events) > 1]
 
 
 def _evidence(card: Card) -> Rows:

@@ -7,6 +7,7 @@ from psidp.present.figures.files import save
 from psidp.present.figures.outputs import densities, loss
 from psidp.present.figures.paper import paper_figure
 from psidp.present.figures.rates import profile, roc, tradeoff
+from psidp.present.figures.streams import series
 from psidp.present.figures.tangents import conversions, tangent
 from psidp.present.figures.trainings import accuracy
 
@@ -21,6 +22,7 @@ __all__ = [
     "profile",
     "roc",
     "save",
+    "series",
     "spending",
     "tangent",
     "tradeoff",

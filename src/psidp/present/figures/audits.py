@@ -6,9 +6,9 @@ import numpy as np
 
 from psidp.guarantee import Guarantee
 from psidp.maths.roc import tpr_from_psi
-from psidp.present.digits import down, up
 from psidp.present.figures.points import curve_rows, rates, sides
 from psidp.present.figures.theme import Chart, altair, colours, data, finished
+from psidp.present.formatting import down, up
 from psidp.present.palette import LIGHT
 
 __all__ = ["claim_and_audit"]

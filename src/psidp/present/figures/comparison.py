@@ -2,11 +2,11 @@
 
 from psidp.guarantee import Guarantee
 from psidp.maths.bayes import divergence
-from psidp.present.comparison import rank
-from psidp.present.digits import up
 from psidp.present.figures.rates import profile, roc
 from psidp.present.figures.theme import Chart, altair, data, finished
+from psidp.present.formatting import up
 from psidp.present.palette import LIGHT
+from psidp.present.ranking import rank
 
 __all__ = ["comparison"]
 

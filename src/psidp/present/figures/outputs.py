@@ -8,8 +8,8 @@ from psidp.guarantee import Guarantee
 from psidp.maths.loss import sufficient_delta
 from psidp.maths.normal import SQRT_2PI
 from psidp.maths.roc import rates_at_threshold
-from psidp.present.digits import up
 from psidp.present.figures.theme import Chart, altair, colours, data, finished
+from psidp.present.formatting import up
 from psidp.present.palette import LIGHT
 
 __all__ = ["areas", "densities", "density", "loss"]

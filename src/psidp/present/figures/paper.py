@@ -5,14 +5,14 @@ from collections.abc import Callable
 import numpy as np
 
 from psidp.guarantee import Guarantee
-from psidp.maths.roc import failed_roc
+from psidp.maths.tangent import failed_roc
 from psidp.present.figures.outputs import areas, density
 from psidp.present.figures.points import curve_rows, rates
 from psidp.present.figures.tangents import tangent_layers
 from psidp.present.figures.theme import Chart, altair, colours, data, finished
 from psidp.present.palette import LIGHT
-from psidp.present.paper import FIGURES as ORDERS
-from psidp.present.paper import ROADS, experiment
+from psidp.present.paper_experiment import FIGURES as ORDERS
+from psidp.present.paper_experiment import ROADS, experiment
 
 __all__ = ["PAPER", "paper_figure"]
 

@@ -3,12 +3,12 @@
 import numpy as np
 
 from psidp.guarantee import Guarantee
-from psidp.maths.implied import epsilon_from_psi
+from psidp.maths.profile_inverse import epsilon_from_psi
 from psidp.maths.renyi import epsilon_from_rdp, epsilon_via_rdp, rho_from_psi
-from psidp.maths.roc import tangent as tangent_to
-from psidp.present.digits import up
+from psidp.maths.tangent import tangent as tangent_to
 from psidp.present.figures.points import curve_rows, rates, sides
 from psidp.present.figures.theme import Chart, altair, colours, data, finished
+from psidp.present.formatting import up
 
 __all__ = ["conversions", "tangent", "tangent_layers"]
 

@@ -16,15 +16,15 @@ from starlette.exceptions import HTTPException
 
 from psidp.errors import PsidpError
 from psidp.present.finite import finite
-from psidp.present.web import answers, bodies
-from psidp.present.web.guard import Guard, error_body
+from psidp.present.web import handlers, schemas
+from psidp.present.web.middleware import Guard, error_body
 from psidp.present.web.worker import LONGEST, Worker
 
 __all__ = ["create_app"]
 
 STATIC = Path(str(files("psidp.present.web").joinpath("static")))
 REFUSED: dict[int | str, dict[str, Any]] = {
-    status: {"model": bodies.Refusal, "description": "Refused"} for status in (400, 401, 403, 413, 422, 503)
+    status: {"model": schemas.Refusal, "description": "Refused"} for status in (400, 401, 403, 413, 422, 503)
 }
 MOST_ASKING = 10
 """Requests that one question takes on: those of all questions leave connections for the page."""
@@ -48,17 +48,16 @@ def create_app(token: str | None = None, longest: float = LONGEST) -> Guard:
 
 def _add_questions(app: FastAPI, worker: Worker) -> None:
     """One POST per question; the body's class is its form, the answer is the library's."""
-    _question(app, "explain", bodies.Explain, answers.answer_explain)
-    _question(app, "card", bodies.CardRequest, answers.answer_card)
-    _question(app, "account", bodies.Account, partial(worker.ask, "account"))
-    _question(app, "calibrate", bodies.Calibrate, partial(_calibrated, worker))
-    _question(app, "audit", bodies.Audit, answers.answer_audit)
+    _question(app, "explain", schemas.Explain, handlers.answer_explain)
+    _question(app, "card", schemas.CardRequest, handlers.answer_card)
+    _question(app, "account", schemas.Account, partial(worker.ask, "account"))
+    _question(app, "calibrate", schemas.Calibrate, partial(_calibrated, worker))
+    _question(app, "audit", schemas.Audit, handlers.answer_audit)
 
 
 def _calibrated(worker: Worker, asked: dict[str, Any]) -> dict[str, Any]:
     """A run is calibrated in the worker; a query needs no search."""
-    run = asked["sampling_rate"] is not None or asked["steps"] is not None
-    return worker.ask("calibrate", asked) if run else answers.answer_calibrate(asked)
+    return worker.ask("calibrate", asked) if handlers.describes_run(asked) else handlers.answer_calibrate(asked)
 
 
 def _question(app: FastAPI, name: str, body: type, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

@@ -10,14 +10,14 @@ from weakref import finalize
 
 from psidp.errors import PsidpError
 from psidp.present.finite import finite
-from psidp.present.web import answers
+from psidp.present.web import handlers
 
 __all__ = ["LONGEST", "Worker", "work"]
 
 LONGEST = 20.0
 """Seconds after which an answer is given up."""
 STARTING = 120.0
-QUESTIONS = {"account": answers.answer_account, "calibrate": answers.answer_calibrate}
+QUESTIONS = {"account": handlers.answer_account, "calibrate": handlers.answer_calibrate}
 
 
 class Worker:
@@ -89,7 +89,7 @@ def work(questions: TextIO, out: TextIO) -> None:
         >>> work(StringIO('["calibrate", {"sampling_rate": 1, "steps": null}]\\n'), out := StringIO())
         >>> print(out.getvalue())
         ["ready", null]
-        ["refused", "a run has both sampling_rate and steps."]
+        ["refused", "a run needs steps or epochs."]
     """
     out.write('["ready", null]\n')
     out.flush()

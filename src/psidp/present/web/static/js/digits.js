@@ -1,4 +1,4 @@
-// Numbers as people read them, rounded to the private side, digit for digit as psidp/present/digits.py writes them.
+// Numbers as people read them, rounded to the private side, digit for digit as psidp/present/formatting.py writes them.
 
 /** The fourteen significant digits that a person means, and the exponent of the first. */
 function decimal(value) {

@@ -1,0 +1,1 @@
+"""Answers proved once more in ball arithmetic (python-flint), on any platform."""

@@ -1,0 +1,159 @@
+"""The search: from bounds of log delta to bounds of epsilon, and where to lay a lattice for them."""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+
+from psidp.accounting.closed_form import Closed
+from psidp.accounting.composition import Array, Composition
+from psidp.accounting.contours.mgf_table import ULP
+from psidp.accounting.contours.saddle import saddle_at_delta
+from psidp.accounting.crude import unsampled
+from psidp.accounting.pld.loss_grid import Lattice
+
+__all__ = [
+    "LATTICE_POINTS",
+    "SMALLEST",
+    "Method",
+    "certify",
+    "crossing",
+    "lattices",
+    "one_step",
+    "pair_lattices",
+    "room",
+    "smallest",
+]
+
+SMALLEST = 1e-9
+"""epsilons below this are all the same to a lattice."""
+LATTICE_POINTS = (1 << 14, 1 << 16, 1 << 18)
+"""Until the answer is narrow enough."""
+REACHES = (1.0, 1.001, 1.003, 1.01, 1.03, 1.05, 1.1)
+"""How far beyond its place a lattice is looked at."""
+LARGEST_LATTICE = 1 << 20
+"""For steps that no contour can answer for."""
+
+
+class Method(Protocol):
+    """Anything that bounds log delta at given epsilons."""
+
+    method: str
+
+    def log_delta(self, epsilon: Array) -> tuple[Array, Array]:
+        """Proved lower and upper bounds."""
+        ...
+
+
+def lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tuple[Method, float]]:
+    """Lattices for an epsilon that each of them brings nearer: small ones until it settles, then larger ones."""
+    low, high = max(one_step(steps, log_delta), SMALLEST), max(unsampled(steps, log_delta), SMALLEST)
+    hints = [guess if guess < np.inf else low]
+    if (steps.sign == 1.0).all():  # a far tail misleads the saddle; the other direction has none
+        hints.append(saddle_at_delta(steps.mirrored, log_delta).epsilon)
+    epsilon, points, last = min(max(hints.pop(), low), high), smallest(steps), np.inf
+    for _ in range(30):
+        lattice = Lattice(steps, epsilon, log_delta, points)
+        gap, beside = (lattice.log_delta(np.array([1.0, 1.05]) * epsilon)[1] - log_delta).tolist()
+        slope = (gap - beside) / (0.05 * epsilon)
+        if abs(gap) <= min(1.0, gap - beside) or high <= 1.05 * low:
+            epsilon = min(epsilon + 1.05 * max(gap, 0.0) / slope, high) if slope > 0.0 else epsilon
+            break
+        low, high = (max(low, epsilon), high) if gap > 0.0 else (low, min(high, epsilon))
+        ahead = epsilon + gap / slope if abs(gap) < 0.5 * last and slope > 0.0 else np.nan
+        if hints and gap > 0.0:
+            ahead = hints.pop()
+        epsilon, last = ahead if low < ahead < high else float(np.sqrt(low) * np.sqrt(high)), abs(gap)
+    for points in LATTICE_POINTS:
+        lattice = Lattice(steps, epsilon, log_delta, points, room(lattice, epsilon))
+        found = crossing(lattice, log_delta, epsilon)
+        yield lattice, found
+        epsilon = max(found, 0.3 * epsilon) if found < np.inf else epsilon
+
+
+def pair_lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tuple[Method, float]]:
+    """Lattices for steps of other kinds, which no contour answers for: up to a larger one, from a good guess."""
+    low, high = max(one_step(steps, log_delta), SMALLEST), max(unsampled(steps, log_delta), SMALLEST)
+    epsilon = min(max(guess, low), high) if guess < np.inf else low
+    for points in (*LATTICE_POINTS, LARGEST_LATTICE):
+        lattice = Lattice(steps, epsilon, log_delta, points)
+        found = crossing(lattice, log_delta, epsilon)
+        yield lattice, found
+        epsilon = found if found < high else epsilon
+
+
+def smallest(steps: Composition) -> int:
+    """Points of a lattice that is just fine enough to find the place: every step is moved by up to a cell."""
+    return 1 << int(np.clip(np.ceil(np.log2(16.0 * np.sqrt(steps.steps))), 11, 14))
+
+
+def room(lattice: Lattice, epsilon: float) -> float:
+    """How far beyond epsilon the next grid reaches: a few times the way on which delta falls to a third."""
+    return float(np.clip(4.0 / (lattice.upper.c * epsilon), 1e-3, 0.1))
+
+
+def certify(method: Method, guess: float, log_delta: float) -> tuple[float, float]:
+    """Bounds of epsilon near a guess: where the method's bounds of log delta are on one side of the target."""
+    slack = 4.0 * ULP * (abs(log_delta) + 1.0)
+    if not guess < np.inf:
+        return 0.0, float(np.inf)
+    if guess <= 0.0 and method.log_delta(np.zeros(1))[1][0] <= log_delta - slack:
+        return 0.0, 0.0
+    here = max(guess, 0.0)
+    around = here * (1.0 + 1e-6) + 1e-12
+    lows, highs = method.log_delta(np.array([here, around]))
+    low_at, high_at = float(lows[0]), float(highs[0])
+    slope = max((high_at - float(highs[1])) / (around - here), 1e-300)
+    wide = 0.1 * here + 1e-9
+    pads = 1.1 * np.array([max(log_delta - low_at, slack), max(high_at - log_delta, slack)]) / slope
+    low_pad, high_pad = np.where(pads < wide, pads, wide) + 4.0 * ULP * here
+    low, high = None, None
+    for _ in range(80):
+        ends = np.array([max(here - low_pad, 0.0), here + high_pad])
+        bounds = method.log_delta(ends)
+        if low is None and (ends[0] == 0.0 or bounds[0][0] >= log_delta + slack):
+            low = float(ends[0])
+        if high is None and bounds[1][1] <= log_delta - slack:
+            high = float(ends[1])
+        if low is not None and high is not None:
+            break
+        low_pad, high_pad = 2.0 * low_pad, 2.0 * high_pad
+    return low if low is not None else 0.0, high if high is not None else float(np.inf)
+
+
+def one_step(steps: Composition, log_delta: float) -> float:
+    """epsilon of the one step that costs most: a lower bound, since composing only costs."""
+    best = 0.0
+    for i in np.flatnonzero(steps.sign != 2.0).tolist():
+        column = slice(i, i + 1)
+        one = Composition(steps.sigma[column], steps.q[column], np.ones(1), steps.sign[column])
+        closed = Closed(one)
+        best = max(best, certify(closed, crossing(closed, log_delta, 1.0), log_delta)[0])
+    return best
+
+
+def crossing(method: Method, log_delta: float, scale: float) -> float:
+    """The epsilon where the middle of the bounds crosses log delta; a guess."""
+    for _ in range(2100):
+        found = _crossing(lambda e: method.log_delta(e)[1], log_delta, scale)
+        if found < np.inf or not scale < 1e300:
+            return found
+        scale *= 4.0
+    return scale
+
+
+def _crossing(bound: Callable[[Array], Array], log_delta: float, scale: float) -> float:
+    """The least of some epsilons up to 1.1 scale where the bound is at or below log delta; inf if there is none.
+
+    A lattice may reach no further than a little beyond scale, and bounds nothing there.
+    """
+    tried = np.array([0.0, *REACHES])
+    at = bound(scale * tried) <= log_delta
+    if at[0] or not at.any():
+        return 0.0 if at[0] else float(np.inf)
+    low, high = 0.0, float(tried[np.argmax(at)]) * scale
+    for _ in range(9):
+        inside = np.linspace(low, high, 66)
+        first = int(np.argmax(bound(inside) <= log_delta))
+        low, high = float(inside[max(first - 1, 0)]), float(inside[first])
+    return high

@@ -1,0 +1,1 @@
+"""The private step: per-example gradients, clipped and summed in whole numbers. Knows nothing of runs and ledgers."""

@@ -1,0 +1,232 @@
+"""The private step: per-example gradients in, a noisy mean out, with the sensitivity that it claims."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from fractions import Fraction
+from math import ceil, inf, ldexp, nextafter
+from typing import Any
+
+import torch
+from torch import nn
+from torch.func import functional_call, grad, vmap
+
+from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of
+from psidp.bridges.torch.step.examples import Examples, count, mapped, micro_batches
+from psidp.bridges.torch.step.rng import Watch, renew, set_aside
+from psidp.bridges.torch.step.slots import enough, even, order, overflow
+from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
+from psidp.symbols import Symbol, finite, symbol, whole
+
+__all__ = ["PrivateStep"]
+
+MEMORY = 2**30
+"""Bytes that per-example gradients may take, unless told."""
+
+MULTIPLIERS = (2.0**-100, 2.0**100)
+CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
+
+
+class PrivateStep:
+    r"""One step of DP-SGD: writes into `p.grad` a noisy mean of clipped per-example gradients.
+
+    .. math:: \texttt{grad} = \frac{2^u}{n} \Bigl(\sum_i k_i + \frac{\sigma}{2^u} N\Bigr), \qquad
+        \lVert k_i \rVert_2 \le \lfloor C 2^{-u} \rfloor, \quad \sigma \ge \texttt{noise\_multiplier} \cdot C
+
+    Guarantees:
+        What one example adds is an integer vector of norm at most C = clip, over all parameters together, whatever its
+        gradient holds; NaN and infinity make it zero. So a step is a Gaussian mechanism of psi = 1/noise_multiplier,
+        before sampling, except for an event of probability `kappa`. Kernels of torch give a gradient other last bits in
+        another place of its micro-batch; so places are drawn at random among a public number, and nobody's place
+        depends on who else was drawn. What is divided by is a public number too, never the size of the draw.
+        docs/design/step.md says what is proved, what is measured and what is assumed.
+
+    Args:
+        model: without BatchNorm, and one that changes no buffer as it runs; its trainable parameters float32, bfloat16
+            or float64 on one device. Wrappers that spread it over several are refused, and so is a process that is one
+            of several.
+        loss: loss(output, target) -> one number, for a batch of one: it is called for each example alone.
+        clip: largest L2 norm of one example's gradient, C, in [2^-100, 2^101).
+        noise_multiplier: sigma over clip, in [2^-100, 2^100].
+        expected_batch: what the sum is divided by, the expected size of a draw: sampling rate times size of the data.
+        micro_batch: examples at a time at most; micro-batches are all of one size, filled up with zeros.
+        memory: or the bytes that per-example gradients may take, from which micro_batch follows; activations come on
+            top. Unless told, 2^30, or one example, or an eighth of the expected draw.
+        slots: places, all of which are computed; empty ones cost as much as full ones. Unless told, so many that a
+            Poisson draw exceeds them once in 2^40 steps: about expected_batch + 8 sqrt(expected_batch). With 0, only as
+            many as were drawn: then one other example changes its place with a neighbour, and can move the sum by up
+            to twice the clip more.
+
+    Examples:
+        >>> model, loss = nn.Linear(3, 1), nn.functional.mse_loss
+        >>> step = PrivateStep(model, loss, clip=1.0, noise_multiplier=1.1, expected_batch=8)
+        >>> step(torch.ones(5, 3), torch.zeros(5, 1))
+        >>> model.weight.grad.shape
+        torch.Size([1, 3])
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[..., torch.Tensor],
+        *,
+        clip: float,
+        noise_multiplier: float,
+        expected_batch: float,
+        micro_batch: int | None = None,
+        memory: int | None = None,
+        slots: int | None = None,
+    ) -> None:
+        self.parameters = trainable(model)
+        if isinstance(loss, type):
+            raise TypeError(f"loss must be callable as loss(output, target), got a class. Make one: {loss.__name__}().")
+        if not callable(loss):
+            raise TypeError(f"loss must be callable as loss(output, target), got {type(loss).__name__}.")
+        self.clip = CLIP.number(clip)
+        unit = bound_of(self.clip)[1]
+        self.noise_multiplier = symbol("noise_multiplier").number(noise_multiplier)
+        if not MULTIPLIERS[0] <= self.noise_multiplier <= MULTIPLIERS[1]:
+            raise ValueError(
+                "noise_multiplier (noise over sensitivity in DP-SGD) must be in [2^-100, 2^100], "
+                f"got noise_multiplier={noise_multiplier}."
+            )
+        self.expected_batch = finite("expected_batch", expected_batch)
+        if not self.expected_batch > 0:
+            raise ValueError(
+                "expected_batch (the expected size of a draw, a public number) must be in (0, inf), "
+                f"got expected_batch={expected_batch}."
+            )
+        self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -unit))
+        self.micro_batch, self.slots = self._places(self._size(micro_batch, memory), slots)
+        self._model, self._loss = model, loss
+        self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
+        self._watched: set[tuple[bool, ...]] = set()
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivateStep(clip={self.clip}, noise_multiplier={self.noise_multiplier}, "
+            f"expected_batch={self.expected_batch}, micro_batch={self.micro_batch}, slots={self.slots})"
+        )
+
+    @property
+    def kappa(self) -> float:
+        """Chance at most that an example more or less makes another change its place, in a step with Poisson draws."""
+        if self.micro_batch == 1:
+            return 0.0
+        return overflow(self.expected_batch, self.slots) if self.slots else 1.0
+
+    @property
+    def undefined(self) -> int:
+        """How many examples so far had a gradient with NaN or infinity, which adds zero. Private: never show it."""
+        return int(self._undefined)
+
+    def __call__(self, inputs: Examples, targets: Examples) -> None:
+        """Write `p.grad` of each trainable parameter. A draw may be empty: noise alone.
+
+        A tensor goes to the model as model(inputs), a tuple or list as model(*inputs), a dict as model(**inputs).
+        """
+        total = count(inputs, targets)
+        self._refuse_another_model()
+        who = order(total, self.slots)
+        totals = ClippedTotals(list(self.parameters.values()), self.clip)
+        undefined = self._undefined.to(self._device, copy=True)
+        for some, wanted, live in micro_batches(inputs, targets, who, self.micro_batch, self._device):
+            undefined += totals.add(self.gradients(some, wanted), live)
+        self._write(totals.noisy(self._sigma), ldexp(1.0, totals.unit) / self.expected_batch)
+        self._undefined = undefined
+
+    def gradients(self, inputs: Examples, targets: Examples, *, seed: bytes | None = None) -> list[torch.Tensor]:
+        """Per-example gradients of one micro-batch, unclipped and private: a tensor for each parameter.
+
+        What the model draws, such as masks of dropout, is drawn for each example, and anew in each call unless 24 bytes
+        are given as a seed.
+        """
+        values = {name: p.detach() for name, p in self.parameters.items()}
+        each = vmap(grad(self._loss_of_one), in_dims=(None, 0, 0), randomness="different")
+        modes, model = tuple(module.training for module in self._model.modules()), Unchanged(self._model)
+        with set_aside(self._device), _steady(), nullcontext() if modes in self._watched else Watch():
+            renew(self._device, seed)
+            try:
+                found = each(values, inputs, targets)
+            except RuntimeError as error:
+                if "randomness" not in str(error):
+                    raise
+                raise ValueError(
+                    "model and loss must draw random numbers for each example, into new tensors. Write "
+                    "torch.rand_like(x) for torch.empty(...).uniform_(), and nn.Dropout for masks of your own."
+                ) from error
+        model.check()
+        self._watched.add(modes)
+        return [found[name] for name in self.parameters]
+
+    def _loss_of_one(self, values: dict[str, torch.Tensor], inputs: Examples, targets: Examples) -> torch.Tensor:
+        """The loss of one example, as a batch of one."""
+        inputs = mapped(lambda tensor: tensor.unsqueeze(0), inputs)
+        targets = mapped(lambda tensor: tensor.unsqueeze(0), targets)
+        given: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, list) else (inputs,)
+        named = inputs if isinstance(inputs, dict) else {}
+        value = self._loss(functional_call(self._model, values, () if named else given, named), targets)
+        if not (isinstance(value, torch.Tensor) and value.numel() == 1):
+            shape = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
+            raise ValueError(f"loss must give one number for a batch of one, got {shape}. Take its mean or sum.")
+        return value.reshape(())
+
+    def _refuse_another_model(self) -> None:
+        """Refuse a model that no longer has the parameters and the modules that the step was made for."""
+        now = trainable(self._model)
+        if not (now.keys() == self.parameters.keys() and all(now[name] is p for name, p in self.parameters.items())):
+            raise ValueError(
+                "model has other trainable parameters than when the step was made. Make a new PrivateStep for it."
+            )
+
+    def _write(self, noisy: torch.Tensor, scale: float) -> None:
+        """The noisy totals times a public number as the parameters' gradients."""
+        start = 0
+        for p in self.parameters.values():
+            part = noisy[start : start + p.numel()].mul_(scale)
+            p.grad = part.to(p.dtype, copy=True).view(p.shape)
+            start += p.numel()
+
+    def _size(self, micro_batch: int | None, memory: int | None) -> int:
+        """Examples at a time."""
+        if micro_batch is not None and memory is not None:
+            raise ValueError("give micro_batch (examples at a time) or memory (bytes for their gradients), not both.")
+        if micro_batch is not None:
+            return whole("micro_batch", micro_batch)
+        one = bytes_of_one(self.parameters)
+        if memory is not None and not whole("memory", memory) >= one:
+            raise ValueError(
+                f"memory (bytes for per-example gradients) must be at least {one}, what one example takes, "
+                f"got memory={memory}."
+            )
+        return max(1, min((memory or MEMORY) // one, max(16, ceil(self.expected_batch / 8))))
+
+    def _places(self, most: int, slots: int | None) -> tuple[int, int]:
+        """Examples at a time, evenly, and places; where all examples have the only place, none need be empty."""
+        need = enough(self.expected_batch) if slots is None else whole("slots", slots or 1)
+        if slots == 0 or most == 1:
+            return most, 0
+        size = even(need, most)
+        return size, size * ceil(need / size) if slots is None else need
+
+    @property
+    def _device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(iter(self.parameters.values())).device
+
+
+def _product_up(a: float, b: float) -> float:
+    """a b, never rounded down."""
+    product = a * b
+    return product if Fraction(product) >= Fraction(a) * Fraction(b) else nextafter(product, inf)
+
+
+@contextmanager
+def _steady() -> Iterator[None]:
+    """cuDNN chooses its algorithms by shape alone, deterministic ones, and not by the clock."""
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.deterministic
+    cudnn.benchmark, cudnn.deterministic = False, True
+    try:
+        yield
+    finally:
+        cudnn.benchmark, cudnn.deterministic = before

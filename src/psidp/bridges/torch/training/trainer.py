@@ -1,0 +1,298 @@
+"""The trainer: DP-SGD from a promise to a model, with every step in the account."""
+
+import os
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any, NoReturn
+
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LRScheduler
+
+from psidp.bridges.torch.step.private_step import PrivateStep
+from psidp.bridges.torch.training.journal import Tally, Terms
+from psidp.bridges.torch.training.payment import Payment
+from psidp.bridges.torch.training.plan import epoch_of, planned, reserved, slots_for
+from psidp.bridges.torch.training.records import Records
+from psidp.bridges.torch.training.run_state import RunState
+from psidp.bridges.torch.training.training import Progress, Training
+from psidp.bridges.torch.training.update import Update
+from psidp.ledger.ledger import Ledger
+from psidp.noise.batch import poisson_batch
+from psidp.symbols import Symbol, whole
+
+__all__ = ["PrivateTrainer"]
+
+EXPECTED = Symbol("expected_batch", "", "a public number that sums are divided by", "(0,inf)", "any")
+
+
+class PrivateTrainer:
+    """Trains a model by DP-SGD within a promise that is fixed, and paid for, before the first step.
+
+    Guarantees:
+        The trained model, every checkpoint and everything `watch` is shown have together the price of the planned run
+        (docs/design/trainer.md): batches are Poisson batches from the operating system's entropy, gradients are clipped
+        and noised by PrivateStep, and a step counts on the disk before its noise is drawn, so that no kill and no
+        resumption loses one.
+
+    Args:
+        model, loss: as PrivateStep takes them, in one process on one device. The model stays in the mode, train or
+            eval, in which it comes.
+        optimizer: any torch optimizer of the model's parameters that needs no closure.
+        data: (inputs, targets) as tensors, or a map-style Dataset of such pairs; each record is read by its own number.
+        sampling_rate: chance q of a record to be in a batch, (0, 1].
+        clip: largest L2 norm of one example's gradient.
+        noise_multiplier, steps or epochs, epsilon or psi: any two; the third follows. With all three the run is as long
+            as was asked or as the target allows, whichever is shorter. An epoch is 1/q steps.
+        delta, kappa: where epsilon and psi are promised and told.
+        unit: whose data a record is.
+        expected_batch: a public number to divide sums by; unless told, q times the number of records, which is then
+            public too.
+        micro_batch, memory: examples at a time at most, or the bytes for their gradients; see PrivateStep.
+        schedule: a torch LRScheduler, stepped with the optimizer.
+        ledger, budget, purpose: who pays. The whole run is one entry, written before the first step.
+        checkpoint: a file to keep the run in; beside it goes a journal, its name with `.steps`. If there is a run in
+            it, this is the same run going on: model and optimizer take over its state.
+        every: steps from checkpoint to checkpoint; an epoch unless told.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> trainer = PrivateTrainer(
+        ...     model, torch.optim.SGD(model.parameters(), lr=0.1), nn.functional.mse_loss,
+        ...     (torch.ones(100, 2), torch.zeros(100, 1)),
+        ...     sampling_rate=0.1, clip=1.0, epochs=2, epsilon=3.0, delta=1e-5,
+        ... )
+        >>> training = trainer.fit()
+        >>> training.started, training.epsilon <= 3.0
+        (20, True)
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        loss: Callable[..., torch.Tensor],
+        data: Any,
+        *,
+        sampling_rate: float,
+        clip: float,
+        noise_multiplier: float | None = None,
+        steps: int | None = None,
+        epochs: float | None = None,
+        epsilon: float | None = None,
+        psi: float | None = None,
+        delta: float = 1e-5,
+        kappa: float = 1e-10,
+        unit: str = "record",
+        expected_batch: float | None = None,
+        micro_batch: int | None = None,
+        memory: int | None = None,
+        schedule: LRScheduler | None = None,
+        ledger: Ledger | None = None,
+        budget: str = "",
+        purpose: str = "training a model",
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: int | None = None,
+    ) -> None:
+        self.run = planned(
+            sampling_rate=sampling_rate, noise_multiplier=noise_multiplier, steps=steps, epochs=epochs,
+            epsilon=epsilon, psi=psi, delta=delta, kappa=kappa, unit=unit,
+        )  # fmt: skip
+        self.delta, self.kappa = float(delta), float(kappa)
+        self._update = Update(optimizer, schedule)
+        first = next(iter(model.parameters()), None) if isinstance(model, nn.Module) else None
+        self._records = Records(data, torch.device("cpu") if first is None else first.device)
+        rate, records = self.run.sampling_rate, self._records.size
+        divisor = rate * records if expected_batch is None else EXPECTED.number(expected_batch)
+        self.failure, slots = 0.0, None
+        if micro_batch != 1:
+            mean = divisor if expected_batch is None else 1.02 * divisor + 1.0  # perhaps it is a round number
+            slots = slots_for(mean, self.run, self.delta, self.kappa)
+            self.failure = reserved(self.run, slots, records, self.delta, self.kappa)
+        self._step = PrivateStep(
+            model, loss, clip=clip, noise_multiplier=self.run.noise_multiplier, expected_batch=divisor,
+            micro_batch=micro_batch, memory=memory, slots=slots,
+        )  # fmt: skip
+        self._update.check_holds(model, self._step.parameters)
+        self.model = model
+        self._public_size = expected_batch is None
+        self._busy = Lock()
+        self._epoch = epoch_of(rate)
+        self._every = self._epoch if every is None else whole("every", every)
+        self._payment = Payment.agreed(ledger, budget, purpose)
+        path = None if checkpoint is None else Path(checkpoint)
+        self._keep = RunState(path, self._described(), paid=self._payment is not None)
+        self._started, self._applied = self._keep.started, 0
+        self._noted: int | None = None
+        if self._keep.begun:
+            self._take_up()
+
+    def __repr__(self) -> str:
+        run = self.run
+        return (
+            f"PrivateTrainer(noise_multiplier={run.noise_multiplier}, sampling_rate={run.sampling_rate}, "
+            f"steps={run.steps}, started={self._started})"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a PrivateTrainer must not be copied: the copy would take steps that nobody counts.")
+
+    @property
+    def training(self) -> Training:
+        """What was promised and how far it went, now."""
+        head = self._payment.head if self._payment is not None and self._keep.begun else None
+        far, told = (self._started, self._applied), (self.delta, self.kappa, self.failure)
+        return Training(self.run, *far, self._step.clip, *told, ledger_head=head)
+
+    def fit(
+        self,
+        *,
+        epochs: int | None = None,
+        watch: Callable[[Progress], object] | None = None,
+        validate: Callable[[nn.Module], float] | None = None,
+    ) -> Training:
+        """Train to the end of the plan, or for so many epochs of it; then what was promised and how far it went.
+
+        The loss on the data is private and shown nowhere. What `validate` computes is as private as what it reads, so
+        let it read public data only.
+
+        Args:
+            epochs: at most so many; fit can be called again.
+            watch: called after every step with a Progress, such as `psidp.training_bar()`.
+            validate: called after every epoch with the model in eval mode; its number is in Progress.score.
+        """
+        length = None if epochs is None else whole("epochs", epochs) * self._epoch
+        for name, given in (("watch", watch), ("validate", validate)):
+            if given is not None and not callable(given):
+                raise TypeError(f"{name} must be callable, got {type(given).__name__}.")
+        if not self._busy.acquire(blocking=False):
+            raise RuntimeError("this trainer is training already, in another thread.")
+        try:
+            self._rehearse()
+            self._pay()
+            with self._keep.tally() as tally:
+                if tally.started != self._started:
+                    raise RuntimeError("this run went on elsewhere since the trainer was made. Make a new one here.")
+                last = self.run.steps if length is None else min(self.run.steps, tally.started + length)
+                try:
+                    self._train(tally, last, watch, validate)
+                except BaseException as error:
+                    self._started = tally.started
+                    error.add_note(
+                        f"{self._started} of {self.run.steps} steps were started and count. "
+                        + (
+                            "Call fit again to go on."
+                            if self._keep.path is None
+                            else "Make this trainer again to go on."
+                        )
+                    )
+                    self._note(error)
+                    raise
+                self._note()
+        finally:
+            self._busy.release()
+        return self.training
+
+    def _rehearse(self) -> None:
+        """Before anything is paid: one example of zeros, in the shape of the first record, through model and loss."""
+        if self._keep.begun:
+            return
+        try:
+            self._step.gradients(*self._records.zeros())
+        except Exception as error:
+            error.add_note("Found with an example of zeros, before the first step: nothing was spent.")
+            raise
+
+    def _train(self, tally: Tally, last: int, watch: Any, validate: Any) -> None:
+        """Steps until `last` of them were started; a checkpoint every so often and at the end."""
+        self._update.clear()
+        score: float | None = None
+        while tally.started < last:
+            tally.begin()
+            self._started = tally.started
+            self._step(*self._records.batch(poisson_batch(self._records.size, self.run.sampling_rate)))
+            self._update.apply()
+            self._applied += 1
+            if self._started % self._every == 0 or self._started == last:
+                self._save()
+            ended = self._started % self._epoch == 0 or self._started == last
+            if ended and validate is not None:
+                score = self._validated(validate)
+            if watch is not None:
+                watch(self._progress(ended, score))
+
+    def _progress(self, ended: bool, score: float | None) -> Progress:
+        epoch, epochs = -(-self._started // self._epoch), -(-self.run.steps // self._epoch)
+        told = (self.delta, self.kappa, self.failure)
+        return Progress(self.run, self._started, epoch, epochs, ended, *told, score)
+
+    def _validated(self, validate: Callable[[nn.Module], float]) -> float:
+        """The caller's number, with the model in eval mode and back in the mode that each part had."""
+        modes = [(module, module.training) for module in self.model.modules()]
+        self.model.eval()
+        try:
+            with torch.no_grad():
+                return float(validate(self.model))
+        finally:
+            for module, mode in modes:
+                module.training = mode
+
+    # The account
+
+    def _pay(self) -> None:
+        """Once, before the first step: the whole run."""
+        if self._keep.begun:
+            return
+        self._keep.ready()
+        if self._payment is not None:
+            self._payment.pay(self.run, self.kappa, self.failure)
+        self._keep.begin(None if self._payment is None else self._payment.receipt)
+
+    def _note(self, error: BaseException | None = None) -> None:
+        """What was used, in the ledger; trouble with it does not hide an error that was there before."""
+        if self._payment is None or self._noted == self._started:
+            return
+        try:
+            self._payment.note(self._started)
+            self._noted = self._started
+        except Exception as trouble:
+            if error is None:
+                raise
+            error.add_note(f"The ledger could not note that {self._started} steps were used: {trouble}")
+
+    # Resuming
+
+    def _described(self) -> Terms:
+        """What the run is, as plain values."""
+        run, step = self.run, self._step
+        shapes = [(name, list(value.shape), str(value.dtype)) for name, value in self.model.state_dict().items()]
+        return {
+            "noise_multiplier": run.noise_multiplier,
+            "sampling_rate": run.sampling_rate,
+            "steps": run.steps,
+            "unit": run.unit,
+            "clip": step.clip,
+            "expected_batch": step.expected_batch,
+            "records": self._records.size if self._public_size else None,
+            "delta": self.delta,
+            "kappa": self.kappa,
+            "model": sha256(repr(shapes).encode()).hexdigest(),
+            "optimizer": self._update.name,
+            "slots": step.slots,
+            "failure": self.failure,
+        }
+
+    def _take_up(self) -> None:
+        """Go on with the run that is kept; what may fail comes before the model changes."""
+        if self._payment is not None:
+            self._noted = self._payment.take_up(self._keep.terms["receipt"], self._started)
+        state = self._keep.state
+        if state is not None:
+            self._update.load(state)
+            self.model.load_state_dict(state["model"])
+            self._applied = state["applied"]
+
+    def _save(self) -> None:
+        self._keep.save({"applied": self._applied, "model": self.model.state_dict()} | self._update.state())

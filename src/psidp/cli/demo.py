@@ -1,0 +1,130 @@
+"""The demonstration: a clinic's table, a budget, three releases, a refusal, a weekly series, and what it means."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from psidp.cli.demo_data import FIRST_WEEK, WEEKS, write_visits
+from psidp.cli.release_table import shown
+from psidp.cli.tables import console, table
+from psidp.curator import ask
+from psidp.curator.answer import Answer
+from psidp.curator.curator import Curator
+from psidp.curator.groups import PrivateGroups
+from psidp.errors import BudgetExceededError, MissingExtraError
+from psidp.ledger.ledger import Ledger
+from psidp.present.figures import save, series
+from psidp.present.formatting import up
+from psidp.present.words import sentences
+
+__all__ = ["demo"]
+
+BUDGET, PSI, KAPPA = "survey-2026", 1.0, 1e-6
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--folder", help="where its files go")] = Path("psidp-demo"),
+) -> None:
+    """Show in a minute what psidp does and what it means.
+
+    A clinic's table, a budget, three releases, a refusal.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.glob("ledger.db*"):
+        stale.unlink()
+    console.rule("1. A table and a budget")
+    path, rows = write_visits(folder)
+    ledger = Ledger(folder / "ledger.db")
+    ledger.open(BUDGET, PSI, KAPPA, unit="patient", actor="the clinic", purpose="what the 2026 survey may reveal")
+    curator = Curator(path, unit="patient_id", ledger=ledger, budget=BUDGET)
+    console.print(
+        f"A made-up clinic has {rows:,} visits in {path}. It allows psi = {PSI:g} for each patient over everything it "
+        f"will ever publish of them, and opens the budget {BUDGET!r} in {folder / 'ledger.db'}.\n",
+        markup=False,
+    )
+    _releases(curator, folder)
+    _refusal(curator)
+    _weekly(curator, folder)
+    console.rule("7. What it means")
+    spent = ledger.report(BUDGET).spent
+    console.print(f"Spent so far: psi = {up(spent.psi)}, kappa = {up(spent.kappa, 2)}, per patient.\n", markup=False)
+    for sentence in sentences(spent):
+        console.print(f"{sentence}\n", markup=False)
+    console.print(
+        f"To look at: visits.csv, wards.csv, wards_answer.csv, plan.sql, weekly.svg and ledger.db in {folder}. "
+        f"Next: psidp ledger show {folder / 'ledger.db'}, psidp release table --help, psidp explain --psi 1.",
+        markup=False,
+    )
+    ledger.dispose()
+
+
+def _releases(curator: Curator, folder: Path) -> None:
+    """Three questions that fit."""
+    console.rule("2. First the plan, then the first release")
+    question: dict[str, Any] = {"by": "ward", "groups": folder / "wards.csv", "psi": 0.6, "contribution": 4}
+    asks = (ask.count(), ask.sum("cost", 0, 5000))
+    plan = curator.plan(*asks, **question)
+    (folder / "plan.sql").write_text(";\n\n".join(plan.sql) + ";\n", encoding="utf-8")
+    console.print(f"{plan.summary()}\n", markup=False)
+    answer = curator.release(*asks, **question, retry_key="wards")
+    (folder / "wards_answer.csv").write_text(answer.frame().to_csv(index=False), encoding="utf-8")
+    _show(answer)
+    console.print("No ward is called quarantine in the table: a public key that is absent has noise alone.\n")
+    console.rule("3. Asked again")
+    again = curator.release(*asks, **question, retry_key="wards")
+    same = list(again) == list(answer)
+    console.print(
+        f"The same question under the same key gives {'the very same' if same else 'other'} numbers, from the ledger. "
+        f"{again.left}\n",
+        markup=False,
+    )
+    console.rule("4. Two more releases")
+    adults: dict[str, Any] = {"where": "age >= 18", "contribution": 2, "psi": 0.5}
+    _show(curator.release(ask.mean("cost", 0, 5000), ask.quantiles("age", range(18, 103, 4)), **adults))
+    groups = PrivateGroups(kappa=1e-9, at_most=6)
+    _show(curator.release(ask.units(), by="diagnosis", groups=groups, psi=0.5, contribution="auto"))
+    console.print(
+        "Here nobody named the diagnoses beforehand. Those that a crowd has came through the threshold; a patient with "
+        "a syndrome of his own does not make it appear.\n"
+    )
+
+
+def _refusal(curator: Curator) -> None:
+    """The question that does not fit."""
+    console.rule("5. A fourth that does not fit")
+    try:
+        curator.release(ask.histogram("age", range(0, 111, 10)), psi=0.5)
+    except BudgetExceededError as refusal:
+        console.print(f"{refusal}\n", markup=False)
+
+
+def _weekly(curator: Curator, folder: Path) -> None:
+    """A number for every week of a year, at one price."""
+    console.rule("6. A number that goes on")
+    stream = curator.stream(
+        "new patients", ask.units(), every="week", since=FIRST_WEEK, periods=WEEKS, at_most=1, psi=0.3,
+        arrived="loaded_at", windows=[4],
+    )  # fmt: skip
+    console.print(f"{stream.plan()}\n", markup=False)
+    stream.open("new patients by week")
+    console.print(
+        f"Opened, psi = 0.3 is paid for all {WEEKS} weeks. A patient counts in the first week with a visit. Published "
+        f"now, late, as the year is over: {len(stream.publish())} weeks; published again: {len(stream.publish())}.\n",
+        markup=False,
+    )
+    rows = stream.series("total to date")
+    made = table("New patients to date", ["week"], ["value", "standard error", "lower", "upper"])
+    for row in rows[3::8]:
+        made.add_row(str(row.period), *(f"{number:,.1f}" for number in row[3:]))
+    console.print(made)
+    try:
+        picture = save(series(rows, "New patients to date", stream.confidence), folder / "weekly.svg")
+        console.print(f"The picture of it is {picture}.\n", markup=False)
+    except MissingExtraError as missing:
+        console.print(f"{missing}\n", markup=False)
+
+
+def _show(answer: Answer) -> None:
+    console.print(shown(answer))
+    console.print(f"{answer.summary()}\n", markup=False)

@@ -1,0 +1,299 @@
+"""psidp ledger: open a budget, spend from it, see what is left, verify that nobody changed the past."""
+
+import getpass
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from psidp.cli import options
+from psidp.cli.balance import in_words, plain, show_budgets, show_report
+from psidp.cli.json_output import show_json
+from psidp.cli.tables import console
+from psidp.guarantee import Guarantee
+from psidp.ledger.budget import Partitions
+from psidp.ledger.entry import Entry
+from psidp.ledger.event import price
+from psidp.ledger.ledger import Ledger
+from psidp.maths.sensitivity import check_adjacency
+from psidp.present.formatting import up
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="A privacy budget that cannot be overspent, lost or forgotten.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Where = Annotated[
+    str, typer.Argument(metavar="LEDGER", help="a path (SQLite file), or postgresql://user@host/database")
+]
+Name = Annotated[str, typer.Argument(metavar="BUDGET", help="the budget's name")]
+Why = Annotated[str, typer.Option("--purpose", help="why, in words")]
+Who = Annotated[str, typer.Option("--actor", help="who does it; the login name unless told")]
+Kappa = Annotated[float, typer.Option("--kappa", help="probability of outright failure, [0, 1)")]
+Part = Annotated[str, typer.Option("--partition", help="the part of the data that is read")]
+
+
+@app.command("open")
+@options.with_notions("psi", "epsilon", "delta", "auc", "advantage", "zcdp")
+def open_(
+    ledger: Where,
+    budget: Name,
+    purpose: Why,
+    notions: options.Notions,
+    kappa: Kappa = 0.0,
+    adjacency: options.Adjacent = "add-remove",
+    unit: options.Unit = "record",
+    actor: Who = "",
+    renews: Annotated[str, typer.Option("--renews", help="day, week, month, quarter or year")] = "",
+    column: Annotated[str, typer.Option("--partition-column", help="public column of disjoint partitions")] = "",
+    partition: Annotated[list[str], typer.Option("--partition", help="a value of that column; once for each")] = [],  # noqa: B006
+    declared_by: Annotated[str, typer.Option("--declared-by", help="who says that no unit lies in two of them")] = "",
+    as_json: options.AsJson = False,
+) -> None:
+    """Open a budget, once; the first one makes the ledger.
+
+    Example: psidp ledger open ledger.db survey --psi 1 --unit patient --purpose "the 2026 survey"
+    """
+    cap = options.chosen(adjacency, unit, notions)
+    parts = Partitions(column, tuple(partition), declared_by) if column or partition or declared_by else None
+    entry = Ledger(ledger).open(
+        budget, cap.psi, kappa, actor=_who(actor), purpose=purpose, unit=unit, adjacency=check_adjacency(adjacency),
+        partitions=parts, renews=renews,  # type: ignore[arg-type]
+    )  # fmt: skip
+    _say(entry, f"Budget {budget} is open with psi {up(cap.psi)}, as entry {entry.id}.", as_json)
+
+
+@app.command()
+@options.with_notions(*(name for name in options.NOTIONS if name not in {"tpr", "fpr"}))
+def spend(
+    ledger: Where,
+    budget: Name,
+    purpose: Why,
+    notions: options.Notions,
+    mechanism: Annotated[str, typer.Option("--mechanism", help="what releases; gaussian unless told")] = "gaussian",
+    kappa: Kappa = 0.0,
+    partition: Part = "",
+    as_json: options.AsJson = False,
+) -> None:
+    """Write down a release before it is made. Nothing refunds.
+
+    Example: psidp ledger spend ledger.db survey --sensitivity 1 --sigma 4 --purpose "mean age"
+    """
+    book = Ledger(ledger)
+    terms = book.budget(budget).guarantee
+    guarantee, event = _priced(mechanism, notions, kappa, terms)
+    with book.spend(budget, guarantee, purpose=purpose, event=event, partition=partition) as spent:
+        left = book.remaining(budget, partition)
+    said = f"Entry {spent.id} spends psi {up(guarantee.psi)} of budget {budget}. {in_words(left)}"
+    _say(spent.entry, said, as_json, remaining={"psi": left.psi, "kappa": left.kappa})
+
+
+@app.command()
+def show(
+    ledger: Where,
+    budget: Annotated[str, typer.Argument(metavar="[BUDGET]", help="one budget; all of them unless told")] = "",
+    as_json: options.AsJson = False,
+) -> None:
+    """Show how budgets stand: what was spent, what is left.
+
+    Both now and since they were opened.
+
+    Example: psidp ledger show ledger.db survey
+    """
+    book = Ledger(ledger)
+    if budget:
+        report, history = book.report(budget), book.history(budget)
+        points = [{"time": time, "psi": psi} for time, psi in history]
+        return show_json(report.to_dict() | {"history": points}) if as_json else show_report(report, history)
+    reports = [book.report(name) for name in book.budgets()]
+    return show_json({"budgets": [r.to_dict() for r in reports]}) if as_json else show_budgets(reports)
+
+
+@app.command()
+def remaining(ledger: Where, budget: Name, partition: Part = "", as_json: options.AsJson = False) -> None:
+    """Say how much is left.
+
+    Example: psidp ledger remaining ledger.db survey
+    """
+    left = Ledger(ledger).remaining(budget, partition)
+    if as_json:
+        return show_json({"budget": budget, "remaining": left.to_dict()})
+    return console.print(plain(in_words(left)))
+
+
+@app.command("raise")
+def raise_(
+    ledger: Where,
+    budget: Name,
+    psi: Annotated[float, typer.Option("--psi", help="the new cap")],
+    purpose: Why,
+    kappa: Kappa = 0.0,
+    actor: Who = "",
+    as_json: options.AsJson = False,
+) -> None:
+    """Raise a budget's cap; every report will say so."""
+    entry = Ledger(ledger).raise_to(budget, psi, kappa, actor=_who(actor), purpose=purpose)
+    _say(entry, f"Budget {budget} is raised to psi {up(psi)}, as entry {entry.id}.", as_json)
+
+
+@app.command()
+def reset(ledger: Where, budget: Name, purpose: Why, actor: Who = "", as_json: options.AsJson = False) -> None:
+    """Begin a budget anew; every report will say so.
+
+    Reports go on showing the total since it was opened.
+    """
+    entry = Ledger(ledger).reset(budget, actor=_who(actor), purpose=purpose)
+    _say(entry, f"Budget {budget} begins anew with entry {entry.id}; its lifetime total goes on.", as_json)
+
+
+@app.command()
+def close(ledger: Where, budget: Name, purpose: Why, actor: Who = "", as_json: options.AsJson = False) -> None:
+    """Close a budget for good."""
+    entry = Ledger(ledger).close(budget, actor=_who(actor), purpose=purpose)
+    _say(entry, f"Budget {budget} is closed, as entry {entry.id}.", as_json)
+
+
+@app.command()
+def split(
+    ledger: Where,
+    budget: Name,
+    share: Annotated[list[str], typer.Option("--share", help="NAME=WEIGHT, once for each share")],
+    purpose: Why,
+    actor: Who = "",
+    as_json: options.AsJson = False,
+) -> None:
+    """Give all that is left to shares, which are new budgets.
+
+    Their psi^2 sum to it exactly.
+
+    Example: psidp ledger split ledger.db survey --share team-a=2 --share team-b=1 --purpose "two teams"
+    """
+    made = Ledger(ledger).split(budget, dict(map(_weight, share)), actor=_who(actor), purpose=purpose)
+    names = ", ".join(entry.budget for entry in made[1:])
+    _say(made[0], f"Budget {budget} is split into {names}.", as_json, shares=[entry.to_dict() for entry in made[1:]])
+
+
+@app.command()
+def verify(
+    ledger: Where,
+    head: Annotated[str, typer.Option("--head", help="one kept earlier, which must still be in the ledger")] = "",
+    as_json: options.AsJson = False,
+) -> None:
+    """Recompute every entry; name the first that is not as written.
+
+    Every hash, price and total.
+
+    Example: psidp ledger verify ledger.db
+    """
+    found = Ledger(ledger).verify(head or None)
+    if as_json:
+        return show_json({"verified": True, "entries": found.id, "head": str(found)})
+    return typer.echo(f"All {found.id} entries are what was written. The head is\n{found}")
+
+
+@app.command()
+def head(ledger: Where, as_json: options.AsJson = False) -> None:
+    """Print the last entry's number and hash, for others to keep.
+
+    Whoever keeps it can tell later whether the ledger was cut.
+    """
+    found = Ledger(ledger).head()
+    return show_json({"id": found.id, "hash": found.hash, "head": str(found)}) if as_json else typer.echo(str(found))
+
+
+@app.command()
+def export(
+    ledger: Where,
+    output: Annotated[str, typer.Option("--output", "-o", help="a new file; - is standard output")] = "-",
+) -> None:
+    """Write the ledger as lines of JSON, for `import`.
+
+    Anybody can verify them.
+    """
+    lines = (f"{line}\n" for line in Ledger(ledger).export())
+    if output == "-":
+        sys.stdout.writelines(lines)
+        return
+    with Path(output).open("x", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
+@app.command("import")
+def import_(
+    ledger: Where,
+    source: Annotated[str, typer.Argument(metavar="FILE", help="what export wrote; - is standard input")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Verify an exported ledger and write it to a new database.
+
+    The database is a file or a server.
+    """
+    if source == "-":
+        made = Ledger.restore(ledger, sys.stdin)
+    else:
+        with Path(source).open(encoding="utf-8") as file:
+            made = Ledger.restore(ledger, file)
+    found = made.head()
+    if as_json:
+        return show_json({"entries": found.id, "head": str(found)})
+    return typer.echo(f"{found.id} entries were verified and written. The head is\n{found}")
+
+
+@app.command()
+def moved(
+    ledger: Where,
+    purpose: Why,
+    actor: Who = "",
+    head: Annotated[str, typer.Option("--head", help="one kept earlier, which must still be in the ledger")] = "",
+    as_json: options.AsJson = False,
+) -> None:
+    """Accept a ledger file at its new place.
+
+    For a file that was moved, copied or restored. It is verified first. Keep no second one: two of them would spend
+    the budget twice.
+
+    Example: psidp ledger moved ledger.db --purpose "restored from the backup of Monday"
+    """
+    found = Ledger(ledger).moved(actor=_who(actor), purpose=purpose, head=head or None)
+    if as_json:
+        return show_json({"entries": found.id, "head": str(found)})
+    return typer.echo(f"{found.id} entries were verified; the ledger goes on from here. The head is\n{found}")
+
+
+def _priced(
+    mechanism: str, given: dict[str, float], kappa: float, terms: Guarantee
+) -> tuple[Guarantee, dict[str, Any]]:
+    """What a mechanism with these properties costs: the Gaussian reading for a Gaussian one only."""
+    context: Any = {"adjacency": terms.adjacency, "unit": terms.unit}
+    if set(given) == {"psi"}:
+        return Guarantee(given["psi"], kappa, **context), {"kind": "guarantee", "mechanism": mechanism}
+    if mechanism != "gaussian":
+        event = {"kind": "claim", "mechanism": mechanism} | given | ({"kappa": kappa} if kappa else {})
+        worth = price(event, **context)
+        return worth or terms, event
+    if kappa:
+        raise ValueError(f"kappa must be 0 for a Gaussian mechanism, got kappa={kappa}.")
+    guarantee = options.chosen(terms.adjacency, terms.unit, given)
+    if set(given) == {"sensitivity", "sigma"}:
+        return guarantee, {"kind": "gaussian"} | given
+    return guarantee, {"kind": "guarantee", "mechanism": mechanism} | given
+
+
+def _weight(word: str) -> tuple[str, float]:
+    name, _, number = word.rpartition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise ValueError(f"a share must read NAME=WEIGHT, got {word!r}.") from None
+
+
+def _who(actor: str) -> str:
+    return actor or getpass.getuser()
+
+
+def _say(entry: Entry, sentence: str, as_json: bool, **more: Any) -> None:
+    if as_json:
+        return show_json({"entry": entry.to_dict()} | more)
+    return console.print(plain(sentence))

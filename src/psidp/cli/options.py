@@ -1,0 +1,75 @@
+"""How a mechanism is named on the command line: one set of flags, and the same names in one word for lists of them."""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any
+
+import typer
+
+from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import Adjacency, check_adjacency
+from psidp.symbols import SYMBOLS
+
+__all__ = ["NOTIONS", "Adjacent", "AsJson", "Notions", "Unit", "chosen", "parse", "with_notions"]
+
+NOTIONS = (
+    "psi", "epsilon", "delta", "sensitivity", "sigma", "auc", "advantage", "tpr", "fpr", "alpha", "rho", "zcdp",
+)  # fmt: skip
+"""The quantities that can name a Gaussian mechanism, as flags."""
+Notions = dict[str, float]
+Unit = Annotated[str, typer.Option("--unit", help="whose data is protected: record, patient, household")]
+Adjacent = Annotated[str, typer.Option("--adjacency", help="add-remove or replace-one")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
+
+
+def with_notions(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command whose parameter `notions` is one flag for each name; it gets a dict of those that were given."""
+
+    def expanded(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def called(**values: Any) -> None:
+            given = {name: value for name in names if (value := values.pop(name)) is not None}
+            command(**values, notions=given)
+
+        parameters: list[Parameter] = []
+        for parameter in signature(command, eval_str=True).parameters.values():
+            parameters += [_flag(name) for name in names] if parameter.name == "notions" else [parameter]
+        called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return called
+
+    return expanded
+
+
+def _flag(name: str) -> Parameter:
+    """A flag that is named and explained as the symbol is."""
+    entry = SYMBOLS[name]
+    option = typer.Option(f"--{name.replace('_', '-')}", help=f"{entry.meaning}, {entry.interval}")
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=Annotated[float | None, option])
+
+
+def chosen(adjacency: str, unit: str, notions: Notions) -> Guarantee:
+    """The Gaussian mechanism's guarantee from the flags that were given."""
+    return Guarantee.gaussian(adjacency=check_adjacency(adjacency), unit=unit, **notions)
+
+
+def parse(text: str, adjacency: Adjacency = "add-remove", unit: str = "record") -> Guarantee:
+    """The guarantee named by one word such as "psi=1" or "epsilon=1,delta=1e-5".
+
+    Examples:
+        >>> parse("sensitivity=1,sigma=4").psi
+        0.25
+    """
+    values: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, number = part.partition("=")
+        if name.strip() in values:
+            raise ValueError(f"a mechanism must name {name.strip()} once, got {text!r}.")
+        try:
+            values[name.strip()] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ValueError(f"a mechanism must read name=number[,name=number], such as psi=1, got {text!r}.")
+    return Guarantee.gaussian(adjacency=adjacency, unit=unit, **values)

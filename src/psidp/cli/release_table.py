@@ -1,0 +1,254 @@
+"""psidp release table: private statistics of a table, from a file or a database, paid from a ledger."""
+
+import csv
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from psidp.cli import options
+from psidp.cli.json_output import show_json
+from psidp.cli.tables import console, table
+from psidp.curator import ask
+from psidp.curator.answer import Answer
+from psidp.curator.curator import Curator
+from psidp.curator.groups import PrivateGroups, key_from_text
+from psidp.curator.plan import Plan
+from psidp.curator.query import CLIPPING_SHARE
+from psidp.ledger.ledger import Ledger
+from psidp.maths.sensitivity import check_adjacency
+
+__all__ = ["bounds", "column_type", "groups_of", "release_table", "shown"]
+
+Words = list[str]
+
+
+def _many(flag: str, help: str) -> Any:
+    return typer.Option(flag, help=help)
+
+
+def release_table(
+    source: Annotated[str, typer.Argument(help="a .parquet, .csv or .duckdb file; with --engine a table's name")],
+    psi: Annotated[float, typer.Option("--psi", help="what the release costs, all of it together, (0,inf)")],
+    unit_column: Annotated[str, typer.Option("--unit-column", help="names units of privacy, such as patient_id")] = "",
+    rows_are_units: Annotated[bool, typer.Option("--rows-are-units", help="every row is its own unit")] = False,
+    count: Annotated[bool, typer.Option("--count", help="how many rows")] = False,
+    units: Annotated[bool, typer.Option("--units", help="how many different units")] = False,
+    sum_of: Annotated[Words, _many("--sum", "column:lower:upper")] = [],  # noqa: B006
+    mean_of: Annotated[Words, _many("--mean", "column:lower:upper")] = [],  # noqa: B006
+    variance_of: Annotated[Words, _many("--variance", "column:lower:upper")] = [],  # noqa: B006
+    deviation_of: Annotated[Words, _many("--deviation", "column:lower:upper")] = [],  # noqa: B006
+    histogram_of: Annotated[Words, _many("--histogram", "column:edge,edge,...")] = [],  # noqa: B006
+    quantiles_of: Annotated[Words, _many("--quantiles", "column:edge,edge,...:0.25,0.5,0.75")] = [],  # noqa: B006
+    by: Annotated[Words, _many("--by", "column that makes groups; may be repeated")] = [],  # noqa: B006
+    groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, or a,b,c")] = "",
+    private_groups: Annotated[str, typer.Option("--private-groups", help="choose the groups: kappa:at_most")] = "",
+    where: Annotated[Words, _many("--where", '"age >= 18"; may be repeated')] = [],  # noqa: B006
+    contribution: Annotated[str, typer.Option("--contribution", help="rows' worth a unit may add, or auto")] = "1",
+    confidence: Annotated[float, typer.Option("--confidence", help="chance that an interval covers, (0,1)")] = 0.95,
+    clipping_share: Annotated[
+        float, typer.Option("--clipping-share", help="part of psi^2 for measuring what clipping takes, [0,0.5]")
+    ] = CLIPPING_SHARE,
+    ledger: Annotated[
+        str, typer.Option("--ledger", help="where spending is written down: a file or postgresql://")
+    ] = "",
+    budget: Annotated[str, typer.Option("--budget", help="the budget that pays")] = "",
+    purpose: Annotated[str, typer.Option("--purpose", help="why, for the ledger")] = "",
+    retry_key: Annotated[
+        str, typer.Option("--retry-key", help="idempotency key: asked again, the stored answer comes back")
+    ] = "",
+    engine: Annotated[str, typer.Option("--engine", help="postgresql://... or spark://...; DuckDB unless told")] = "",
+    name: Annotated[str, typer.Option("--table", help="which table of a .duckdb file")] = "",
+    types: Annotated[Words, _many("--type", "column:type of a .csv file, such as age:int64; may be repeated")] = [],  # noqa: B006
+    adjacency: Annotated[
+        str, typer.Option("--adjacency", help="add-remove or replace-one; the budget's unless told")
+    ] = "",
+    protects: Annotated[str, typer.Option("--protects", help="whose data is protected, in words")] = "",
+    same_unit: Annotated[
+        str, typer.Option("--same-unit", help="why another unit column names the budget's units, in words")
+    ] = "",
+    output: Annotated[str, typer.Option("--output", "-o", help="write the answer to this .csv file")] = "",
+    plan: Annotated[bool, typer.Option("--plan", help="show what would run, cost and be worth; spend nothing")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Release private statistics of a table.
+
+    The engine clips and counts, exact noise is added, a ledger pays.
+
+    Example: psidp release table visits.parquet --unit-column patient_id --count --by ward --groups wards.csv
+    --psi 0.2 --ledger ledger.db --budget survey
+    """
+    asks = [ask.count()] * count + [ask.units()] * units
+    bounded = ((ask.sum, sum_of), (ask.mean, mean_of), (ask.variance, variance_of), (ask.deviation, deviation_of))
+    asks += [make(*bounds(word)) for make, words in bounded for word in words]
+    asks += [ask.histogram(*_edges(word)) for word in histogram_of] + [_quantiles(word) for word in quantiles_of]
+    if bool(unit_column) == rows_are_units:
+        raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
+    if output and not (output.lower().endswith(".csv") and Path(output).parent.is_dir()):
+        raise ValueError(f"the output must be a .csv file in a folder that exists, got {output!r}.")
+    curator = Curator(
+        source, unit_column or None, ledger=Ledger(ledger) if ledger else None, budget=budget or None,
+        name=name or None,
+        adjacency=check_adjacency(adjacency) if adjacency else None, protects=protects or None, engine=engine or None,
+        same_unit=same_unit, types=dict(map(column_type, types)),
+    )  # fmt: skip
+    question: dict[str, Any] = {
+        "psi": psi, "by": by, "groups": groups_of(curator, by, groups, private_groups), "where": where,
+        "confidence": confidence, "contribution": _contribution(contribution), "clipping_share": clipping_share,
+    }  # fmt: skip
+    try:
+        if plan:
+            return _show_plan(curator.plan(*asks, **question), as_json)
+        answer = _with_progress(
+            curator, lambda: curator.release(*asks, **question, purpose=purpose, retry_key=retry_key)
+        )
+    finally:
+        curator.dispose()
+    return _show(answer, output, as_json)
+
+
+def bounds(word: str) -> tuple[str, float, float]:
+    """column:lower:upper; the column itself may contain colons."""
+    parts = word.rsplit(":", 2)
+    if len(parts) != 3:
+        raise ValueError(f"a bounded column must be column:lower:upper, such as cost:0:5000, got {word!r}.")
+    return parts[0], _number(parts[1], word), _number(parts[2], word)
+
+
+def column_type(word: str) -> tuple[str, str]:
+    """column:type; the column itself may contain colons."""
+    column, colon, kind = word.rpartition(":")
+    if not colon:
+        raise ValueError(f"a type must be column:type, such as age:int64, got {word!r}.")
+    return column, kind
+
+
+def _edges(word: str) -> tuple[str, list[float]]:
+    """column:edge,edge,..."""
+    column, colon, edges = word.rpartition(":")
+    if not colon:
+        raise ValueError(f"a histogram must be column:edge,edge,..., such as age:0,18,65,100, got {word!r}.")
+    return column, [_number(edge, word) for edge in edges.split(",")]
+
+
+def _quantiles(word: str) -> ask.Aggregate:
+    """column:edges:quantiles."""
+    rest, colon, at = word.rpartition(":")
+    if not colon or ":" not in rest:
+        raise ValueError(f"quantiles must be column:edge,edge,...:0.25,0.5,0.75, got {word!r}.")
+    return ask.quantiles(*_edges(rest), at=[_number(q, word) for q in at.split(",")])
+
+
+def _number(text: str, word: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} in {word!r} must be a number.") from None
+
+
+def _contribution(word: str) -> Any:
+    try:
+        return float(word)
+    except ValueError:
+        return word
+
+
+def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
+    """Public or private groups from the command line."""
+    if private and groups:
+        raise ValueError("groups must be public or private: give --groups or --private-groups, not both.")
+    if private:
+        kappa, _, at_most = private.partition(":")
+        if not at_most.isdigit():
+            raise ValueError(f"--private-groups must be kappa:at_most, such as 1e-9:10, got {private!r}.")
+        return PrivateGroups(kappa=_number(kappa, private), at_most=int(at_most))
+    if not groups:
+        return None
+    if groups.lower().endswith((".csv", ".parquet")):
+        return Path(groups)
+    schema = curator.table.schema()
+    if len(by) != 1 or by[0] not in schema:
+        raise ValueError("groups in a list need one --by column of the table; for several columns give a .csv file.")
+    return [key_from_text(word, by[0], schema[by[0]]) for word in groups.split(",")]
+
+
+def _with_progress(curator: Curator, work: Callable[[], Answer]) -> Answer:
+    """The answer, with a bar on standard error while the engine works, if somebody watches."""
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        return work()
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    done = Event()
+    with Progress(*columns, console=screen, transient=True) as progress:
+        task = progress.add_task("the engine counts", total=None)
+
+        def watch() -> None:
+            while not done.wait(0.2):
+                with suppress(Exception):
+                    if (percent := curator.progress()) is not None:
+                        progress.update(task, total=100.0, completed=percent)
+
+        watcher = Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            return work()
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _show_plan(plan: Plan, as_json: bool) -> None:
+    """What would run, then what it is worth."""
+    if as_json:
+        return show_json(plan.to_dict())
+    for sql in plan.sql:
+        typer.echo(f"{sql}\n")
+    return typer.echo(plan.summary())
+
+
+def _show(answer: Answer, output: str, as_json: bool) -> None:
+    """The answer as a table, JSON or a file; its words beside it."""
+    if output:
+        _save(answer, output)
+    if as_json:
+        return show_json(answer.to_dict() | {"left": answer.left, "stored": answer.stored})
+    if not sys.stdout.isatty() and not output:
+        _write(answer, sys.stdout)
+    else:
+        console.print(shown(answer))
+    return typer.echo(answer.summary(), err=True)
+
+
+def _save(answer: Answer, output: str) -> None:
+    """The answer in a file; where that fails, on standard output, since it is released and paid for."""
+    try:
+        with Path(output).open("w", newline="", encoding="utf-8") as file:
+            _write(answer, file)
+    except OSError as error:
+        _write(answer, sys.stdout)
+        raise ValueError(
+            f"the answer could not be written to {output!r} ({error.strerror}). It is released all the same, and "
+            "stands on standard output instead."
+        ) from error
+
+
+def shown(answer: Answer) -> Any:
+    """The answer as a table for a terminal."""
+    made = table("", [*answer.by, "statistic"], ["value", "standard error", "lower", "upper", "flag"])
+    for key, e in answer.rows:
+        numbers = (f"{x:,.2f}" if abs(x) >= 10 else f"{x:.4g}" for x in (e.value, e.standard_error, e.lower, e.upper))
+        made.add_row(*("NULL" if k is None else str(k) for k in key), e.statistic, *numbers, e.flag)
+    return made
+
+
+def _write(answer: Answer, file: Any) -> None:
+    """CSV, one line for each group and statistic."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(answer.names)
+    writer.writerows(list(row.values()) for row in answer)

@@ -1,0 +1,168 @@
+"""Answer: what a release gives back. Noisy numbers with their errors, what they cost and what is left, in words."""
+
+import datetime
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any, Self
+
+from psidp.curator.estimate import Estimate
+from psidp.curator.groups import Key
+from psidp.errors import MissingExtraError
+from psidp.guarantee import Guarantee
+
+__all__ = ["Answer", "packed"]
+
+COUNTED = ("count", "units", "histogram of ")
+"""How the names of statistics begin that are below 0 for no table."""
+COLUMNS = ("statistic", "value", "standard_error", "lower", "upper", "flag")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The numbers of one release, a row for each group and statistic.
+
+    Args:
+        by: the columns that make groups. rows: each group's key with one estimate. guarantee: what all of it cost
+        together. confidence: chance that an interval covers, each by itself. notes: what was asked and done.
+        left: what the budget still holds, where there is one. stored: whether it was answered before, at no cost now.
+    """
+
+    by: tuple[str, ...]
+    rows: tuple[tuple[Key, Estimate], ...] = field(repr=False)
+    guarantee: Guarantee
+    confidence: float
+    notes: tuple[str, ...] = field(repr=False)
+    left: str = ""
+    stored: bool = False
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        names = self.names
+        for key, e in self.rows:
+            numbers = (e.statistic, e.value, e.standard_error, e.lower, e.upper, e.flag)
+            yield dict(zip(names, (*key, *numbers), strict=True))
+
+    @property
+    def names(self) -> list[str]:
+        """Columns of the frame; a key column that bears the name of one of ours gets an underscore."""
+        return [f"{name}_" if name in COLUMNS else name for name in self.by] + list(COLUMNS)
+
+    def value(self, statistic: str, *key: Any) -> float:
+        """One number, by the name of its statistic and its key, with one argument for each column of `by`."""
+        key = key[0] if len(key) == 1 and isinstance(key[0], tuple) else key
+        for have, estimate in self.rows:
+            if have == key and estimate.statistic == statistic:
+                return estimate.value
+        known = ", ".join(dict.fromkeys(repr(e.statistic) for _, e in self.rows))
+        named = f", each with a key of {', '.join(self.by)}" if self.by else ""
+        shown = f" for {', '.join(map(repr, key))}" if key else ""
+        raise KeyError(f"no {statistic!r}{shown}; there are {known or 'none'}{named}.")
+
+    def non_negative(self) -> Self:
+        """The answer with no count below 0, and a note that says so; see denoise.non_negative."""
+        counted = [e.statistic in COUNTED or e.statistic.startswith(COUNTED[-1]) for _, e in self.rows]
+        if not any(counted):
+            raise ValueError(
+                "answer must hold counts, units or histograms for non_negative, got "
+                f"{', '.join(dict.fromkeys(e.statistic for _, e in self.rows)) or 'no rows'}. Other numbers may well "
+                "be below 0."
+            )
+        ends = ("value", "lower", "upper")
+        rows = tuple(
+            (key, replace(e, **{name: max(getattr(e, name), 0.0) for name in ends}) if yes else e)
+            for (key, e), yes in zip(self.rows, counted, strict=True)
+        )
+        note = (
+            "non_negative: counts below 0 were set to 0 and their intervals cut at 0, at no cost. Totals of many of "
+            "them are too large on average: add up before this step."
+        )
+        return replace(self, rows=rows, notes=(*self.notes, note))
+
+    def frame(self, kind: str = "pandas") -> Any:
+        """The numbers as a frame: "pandas", "polars" or "arrow"."""
+        columns: dict[str, list[Any]] = {name: [] for name in self.names}
+        for row in self:
+            for name, cell in row.items():
+                columns[name].append(cell)
+        if kind not in ("pandas", "polars", "arrow"):
+            raise ValueError(f'kind must be "pandas", "polars" or "arrow", got kind={kind!r}.')
+        try:
+            module = __import__({"arrow": "pyarrow"}.get(kind, kind))
+        except ImportError:
+            raise MissingExtraError(kind, "db") from None
+        return module.table(columns) if kind == "arrow" else module.DataFrame(columns)
+
+    def summary(self) -> str:
+        """What was asked, what it cost, what is left, and how far off the numbers may be."""
+        g = self.guarantee
+        paid = "This was answered before: the same numbers, and nothing was spent now." if self.stored else ""
+        kappa = f" and kappa = {g.kappa:.3g}" if g.kappa else ""
+        cost = f"It cost psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."
+        bars = (
+            f"Each interval covers its number with probability {self.confidence:g} over the noise. It does not cover "
+            "what clipping takes away: values beyond their bounds count as the bound, and units with more than their "
+            "share are scaled down."
+        )
+        return "\n".join(line for line in (*self.notes, paid, cost, self.left, bars) if line)
+
+    def settled(self, left: str, stored: bool) -> Self:
+        """The same answer with what the budget holds, and whether it was answered before."""
+        return replace(self, left=left, stored=stored)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values."""
+        rows = [
+            {"key": [packed(k) for k in key], "statistic": e.statistic, "value": e.value}
+            | {"standard_error": _finite(e.standard_error), "lower": e.lower, "upper": e.upper, "flag": e.flag}
+            for key, e in self.rows
+        ]
+        return {
+            "by": list(self.by),
+            "rows": rows,
+            "guarantee": self.guarantee.to_dict(),
+            "confidence": self.confidence,
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """The answer as JSON."""
+        return json.dumps(self.to_dict() | {"left": self.left, "stored": self.stored}, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The answer that to_dict wrote."""
+        rows = tuple(
+            (tuple(_unpacked(k) for k in row["key"]), Estimate(*(row.get(name, "") for name in COLUMNS)))
+            for row in values["rows"]
+        )
+        guarantee = Guarantee.from_dict(values["guarantee"])
+        confidence = values["confidence"] if "confidence" in values else values["level"]  # its name in version 0.1
+        return cls(tuple(values["by"]), rows, guarantee, confidence, tuple(values["notes"]))
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no NaN."""
+    return value if value == value else None
+
+
+def packed(value: Any) -> Any:
+    """A key's value in JSON."""
+    if isinstance(value, datetime.datetime):
+        return {"timestamp": value.isoformat()}
+    if isinstance(value, datetime.date):
+        return {"date": value.isoformat()}
+    return {"decimal": str(value)} if isinstance(value, Decimal) else value
+
+
+def _unpacked(value: Any) -> Any:
+    """The value that packed wrote."""
+    if not isinstance(value, dict):
+        return value
+    ((kind, text),) = value.items()
+    readers: dict[str, Callable[[str], Any]] = {
+        "timestamp": datetime.datetime.fromisoformat,
+        "date": datetime.date.fromisoformat,
+        "decimal": Decimal,
+    }
+    return readers[kind](text)

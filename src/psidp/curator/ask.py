@@ -1,0 +1,213 @@
+"""What can be asked of a table: counts, sums, means, variances, histograms and quantiles, each as a value.
+
+An aggregate turns a row into a short vector of L2 norm at most `reach`; a unit of privacy adds up the vectors of its
+rows, group by group, and the whole is clipped to `contribution` times `reach`.
+"""
+
+import builtins
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from numbers import Real
+from typing import Any, Literal
+
+__all__ = [
+    "Aggregate",
+    "count",
+    "deviation",
+    "histogram",
+    "mean",
+    "quantiles",
+    "sum",
+    "units",
+    "variance",
+]
+
+Kind = Literal["count", "units", "sum", "mean", "variance", "deviation", "histogram", "quantiles"]
+Contribution = float | Literal["auto"] | None
+
+LARGEST = 2.0**1023
+MOST_ROWS = 2.0**20
+MOST_EDGES = 10_000
+PARTS = {"mean": 2, "variance": 3, "deviation": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One question about every group.
+
+    Args:
+        kind: what is asked. column: of which column, none for counts. lower, upper: public bounds to which values
+        are clipped. edges: public edges of the bins. at: which quantiles. weight: share of psi^2 relative to the
+        release's other aggregates. contribution: how much one unit may add, in rows' worth: the bound on its L2 norm
+        is contribution times `reach`; "auto" chooses it privately; None takes the release's.
+    """
+
+    kind: Kind
+    column: str | None = None
+    lower: float = 0.0
+    upper: float = 0.0
+    edges: tuple[float, ...] = ()
+    at: tuple[float, ...] = ()
+    weight: float = 1.0
+    contribution: Contribution = None
+
+    def __post_init__(self) -> None:
+        if not (_real(self.weight) and 0.0 < self.weight < float("inf")):
+            raise ValueError(f"weight (share of psi^2, relative) must be in (0, inf), got weight={self.weight!r}.")
+        if self.contribution is not None:
+            check_contribution(self.contribution)
+
+    @property
+    def name(self) -> str:
+        """The question in words."""
+        return self.kind if self.column is None else f"{self.kind} of {self.column}"
+
+    @property
+    def reach(self) -> float:
+        """Largest norm of one row's vector."""
+        return max(abs(self.lower), abs(self.upper)) if self.kind == "sum" else 1.0
+
+    @property
+    def parts(self) -> int:
+        """Coordinates of a row's vector."""
+        return PARTS.get(self.kind, 1)
+
+    @property
+    def bins(self) -> int:
+        """Bins of a histogram, else 1."""
+        return max(1, len(self.edges) - 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The question as plain values, without what does not matter."""
+        values: dict[str, Any] = {"kind": self.kind, "weight": float(self.weight), "contribution": self.contribution}
+        values |= {"column": self.column} if self.column is not None else {}
+        values |= {"edges": list(self.edges)} if self.edges else {}
+        values |= {"at": list(self.at)} if self.at else {}
+        values |= {"lower": self.lower, "upper": self.upper} if self.column is not None and not self.edges else {}
+        return values
+
+
+def count(*, weight: float = 1.0, contribution: Contribution = None) -> Aggregate:
+    """How many rows.
+
+    Examples:
+        >>> count().name
+        'count'
+    """
+    return Aggregate("count", weight=weight, contribution=contribution)
+
+
+def units(*, weight: float = 1.0, contribution: Contribution = None) -> Aggregate:
+    """How many different units of privacy: patients, say."""
+    return Aggregate("units", weight=weight, contribution=contribution)
+
+
+def sum(
+    column: str, lower: float, upper: float, *, weight: float = 1.0, contribution: Contribution = None
+) -> Aggregate:
+    """Sum of a column's values, clipped to [lower, upper]; missing values and NaN add nothing.
+
+    Examples:
+        >>> sum("cost", 0, 5000).reach
+        5000.0
+        >>> sum("cost", 5000, 0)
+        Traceback (most recent call last):
+        ...
+        ValueError: bounds of 'cost' must be finite numbers with lower < upper, got lower=5000, upper=0.
+    """
+    return _bounded("sum", column, lower, upper, weight, contribution)
+
+
+def mean(
+    column: str, lower: float, upper: float, *, weight: float = 1.0, contribution: Contribution = None
+) -> Aggregate:
+    """Mean of a column's values, clipped to [lower, upper]; rows whose value is missing or NaN do not count."""
+    return _bounded("mean", column, lower, upper, weight, contribution)
+
+
+def variance(
+    column: str, lower: float, upper: float, *, weight: float = 1.0, contribution: Contribution = None
+) -> Aggregate:
+    """Variance of a column's values, clipped to [lower, upper], over the number of rows."""
+    return _bounded("variance", column, lower, upper, weight, contribution)
+
+
+def deviation(
+    column: str, lower: float, upper: float, *, weight: float = 1.0, contribution: Contribution = None
+) -> Aggregate:
+    """Standard deviation of a column's values: the square root of `variance`."""
+    return _bounded("deviation", column, lower, upper, weight, contribution)
+
+
+def histogram(
+    column: str, edges: Iterable[float], *, weight: float = 1.0, contribution: Contribution = None
+) -> Aggregate:
+    """How many values lie between public edges, [e0, e1), [e1, e2), ..., the last bin closed.
+
+    Values outside are clipped, and so count in the first and the last bin; missing values and NaN in none.
+    """
+    return Aggregate("histogram", _named(column), edges=_edges(column, edges), weight=weight, contribution=contribution)
+
+
+def quantiles(
+    column: str,
+    edges: Iterable[float],
+    at: float | Iterable[float] = (0.25, 0.5, 0.75),
+    *,
+    weight: float = 1.0,
+    contribution: Contribution = None,
+) -> Aggregate:
+    """Quantiles read from a noisy cumulative histogram on public edges, straight lines between them."""
+    given = list(at) if isinstance(at, Iterable) else [at]
+    if not (given and builtins.all(_real(q) and 0.0 < q < 1.0 for q in given)):
+        raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={given}.")
+    wanted = tuple(float(q) for q in given)
+    return Aggregate(
+        "quantiles", _named(column), edges=_edges(column, edges), at=wanted, weight=weight, contribution=contribution
+    )
+
+
+def check_contribution(value: Any) -> None:
+    """Refuse a contribution that is neither "auto" nor a number of rows' worth."""
+    if not (value == "auto" if isinstance(value, str) else _real(value) and 1.0 <= value <= MOST_ROWS):
+        raise ValueError(
+            f'contribution (rows\' worth one unit may add) must be in [1, 2^20] or "auto", got contribution={value!r}.'
+        )
+
+
+def _bounded(
+    kind: Kind, column: str, lower: float, upper: float, weight: float, contribution: Contribution
+) -> Aggregate:
+    """An aggregate of clipped values."""
+    if not (_real(lower) and _real(upper) and -inf < lower < upper < inf):
+        raise ValueError(
+            f"bounds of {column!r} must be finite numbers with lower < upper, got lower={lower!r}, upper={upper!r}."
+        )
+    if not (max(abs(lower), abs(upper)) <= 2.0**850 and float(upper) - float(lower) >= 2.0**-850):
+        raise ValueError(f"bounds of {column!r} must lie in 2^-850 to 2^850, got lower={lower}, upper={upper}.")
+    return Aggregate(kind, _named(column), float(lower), float(upper), weight=weight, contribution=contribution)
+
+
+def _edges(column: str, edges: Iterable[float]) -> tuple[float, ...]:
+    """Public edges, finite and increasing."""
+    given = list(edges) if isinstance(edges, Iterable) else [edges]
+    numbers = tuple(float(e) for e in given if _real(e) and abs(e) <= LARGEST)
+    rising = len(numbers) == len(given) and builtins.all(a < b for a, b in pairwise(numbers))
+    if not (2 <= len(given) <= MOST_EDGES and rising):
+        raise ValueError(
+            f"edges of {column!r} must be 2 to {MOST_EDGES:,} finite numbers in increasing order, got {len(given)}."
+        )
+    return numbers
+
+
+def _real(value: Any) -> bool:
+    """Whether it is a real number, Python's or NumPy's, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _named(column: Any) -> str:
+    if not isinstance(column, str):
+        raise TypeError(f"column must be the name of a column, got {type(column).__name__}.")
+    return column

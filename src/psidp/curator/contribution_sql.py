@@ -1,0 +1,233 @@
+"""Contribution bounding in the engine: every unit's vector over all groups, clipped to its L2 bound in whole numbers.
+
+Rows become integers; a unit's rows in a group add up to a cell; each unit has one weight w for each aggregate, and its
+cells add sign(u) ((|u| w) >> 30): w = 2^30 where S = sum u^2 is at most B^2, else w = floor(B 2^30 / sqrt S), exactly.
+Group by, aggregate, join and CASE alone. docs/design/curator.md proves that no unit moves the totals beyond B.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from psidp.curator.ask import Aggregate
+from psidp.curator.period_cap import OWNER, PERIOD, UNIT, PeriodCap
+from psidp.curator.row_sql import Coordinate, coordinates, ibis_library, number, real, stairs, usable, whole
+from psidp.mechanism.clipping import SHIFT, IntegerGrid
+
+__all__ = ["BIN", "SIZES", "Totals", "key_name"]
+
+BIN = "bin"
+ENTRY = "entry"
+"""Column that tells totals (-1) from numbers of units by size (aggregate * 64 + size)."""
+
+SIZES = tuple(2.0**k for k in range(21))
+"""Norms, in rows' worth, between which units are counted: at most 1, at most 2, ..., at most 2^20, above."""
+
+WIDE = "decimal(38, 0)"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Exact integer totals by group of aggregates that share one grouping: those without bins, or one with.
+
+    Args:
+        rows: the table after every filter. unit: its column that names units, or None where each row is its own.
+        by: the columns that make groups. parts: the aggregates with their lattices. narrow: the engine adds up 64-bit
+        integers in 64 bits, and has to be told to use more. measured: numbers of the aggregates for which units are
+        counted by the size of their norm. period: the column that numbers periods, in each of which a unit has a norm
+        and a weight of its own, as if it were another unit there. cap: which of its periods count.
+    """
+
+    rows: Any
+    unit: str | None
+    by: tuple[str, ...]
+    parts: tuple[tuple[Aggregate, IntegerGrid], ...]
+    narrow: bool = False
+    measured: tuple[int, ...] = ()
+    period: str | None = None
+    cap: PeriodCap | None = None
+
+    @property
+    def coordinates(self) -> tuple[tuple[Coordinate, ...], ...]:
+        """The coordinates of each aggregate."""
+        return tuple(coordinates(aggregate, lattice) for aggregate, lattice in self.parts)
+
+    @property
+    def groups(self) -> list[str]:
+        """Names of the columns that identify a total: keys, the period, and the bin of a histogram."""
+        binned = [BIN] if self.parts[0][0].edges else []
+        return [key_name(i) for i in range(len(self.by))] + self._periods + binned
+
+    @property
+    def _periods(self) -> list[str]:
+        return [] if self.period is None else [PERIOD]
+
+    def expression(self) -> Any:
+        """Groups and their totals c0, c1, ...; for rows that are their own units, before Coordinate.in_steps.
+
+        Where units are measured a last column tells totals from numbers of units by size, which stand in c0.
+        """
+        flat = [c for vector in self.coordinates for c in vector]
+        rows = self._prepared(flat)
+        if self.unit is None:
+            return self._summed(rows, {f"c{i}": rows[f"c{i}"] for i in range(len(flat))})
+        cells = self._cells(rows, flat)
+        norms = self._norms(cells)
+        weighted = self._weighted(cells, norms)
+        totals = self._summed(weighted, self._added(weighted))
+        return self._with_sizes(totals, norms) if self.measured else totals
+
+    def sizes(self) -> Any:
+        """How many units have a norm of each size, for the measured aggregates alone: entry and n."""
+        flat = [c for vector in self.coordinates for c in vector]
+        norms = self._norms(self._cells(self._prepared(flat), flat))
+        counted = [self._counted(norms, j) for j in self.measured]
+        return reduce(lambda a, b: a.union(b), counted)
+
+    def _prepared(self, flat: Sequence[Coordinate]) -> Any:
+        """Only what is needed, under names of ours: unit, keys, bin, and what is summed."""
+        rows, first = self.rows, self.parts[0][0]
+        if self.unit is not None:
+            rows = rows.filter(rows[self.unit].notnull())
+        if first.edges:
+            rows = rows.filter(usable(rows[first.column]))
+        chosen = {key_name(i): rows[name] for i, name in enumerate(self.by)}
+        chosen |= {UNIT: rows[self.unit]} if self.unit is not None else {}
+        chosen |= {PERIOD: rows[self.period]} if self.period is not None else {}
+        if first.edges:
+            inner = [real(edge) for edge in first.edges[1:-1]]
+            chosen[BIN] = stairs(number(rows[first.column]), inner, range(len(inner) + 1))
+        return rows.select(**chosen, **{f"c{i}": c.row(rows) for i, c in enumerate(flat)})
+
+    def _cells(self, rows: Any, flat: Sequence[Coordinate]) -> Any:
+        """A unit's integers in each group it touches."""
+        sums = {f"c{i}": self._over_rows(rows, f"c{i}", c) for i, c in enumerate(flat)}
+        names = [UNIT, *self.groups]
+        cells = rows.group_by(names).aggregate(**sums)
+        cells = cells.select(*names, **{f"c{i}": c.of_unit(cells[f"c{i}"]) for i, c in enumerate(flat)})
+        return cells if self.cap is None else self.cap.kept(cells)
+
+    def _over_rows(self, rows: Any, name: str, coordinate: Coordinate) -> Any:
+        """The exact sum over a unit's rows in a group."""
+        if coordinate.power:
+            return self._sum(rows[name])
+        return rows.count() if coordinate.counts_all else rows.count(where=rows[name] == whole(1))
+
+    def _norms(self, cells: Any) -> Any:
+        """One row a unit: its squared norms s0, s1, ... under each aggregate, exact; with the cell where it is one."""
+        small, large, i = {}, {}, 0
+        for j, vector in enumerate(self.coordinates):
+            small[f"q{j}"], large[f"b{j}"] = _squares([cells[f"c{i + n}"] for n in range(len(vector))])
+            i += len(vector)
+        if not self.groups:
+            squared = cells.mutate(**small, **large)
+            added = {f"s{j}": _together(squared[f"q{j}"], squared[f"b{j}"]) for j in range(len(self.parts))}
+            return squared.mutate(**added)
+        squared = cells.select(UNIT, *self._periods, **small, **large)
+        sums = {name: self._sum(squared[name]) for name in small} | {name: squared[name].sum() for name in large}
+        units = squared.group_by([UNIT, *self._periods]).aggregate(**sums)
+        added = {f"s{j}": _together(units[f"q{j}"], units[f"b{j}"]) for j in range(len(self.parts))}
+        return units.select(UNIT, *self._periods, **added)
+
+    def _weighted(self, cells: Any, norms: Any) -> Any:
+        """Cells with their unit's weights w0, w1, ...; where there is one group, a unit is one cell."""
+        numbered = list(enumerate(lattice for _, lattice in self.parts))
+        tried = norms.mutate(**{f"n{j}": _quotient(norms[f"s{j}"], lattice) for j, lattice in numbered})
+        weights = {f"w{j}": _weight(tried[f"s{j}"], tried[f"n{j}"], lattice) for j, lattice in numbered}
+        if not self.groups:
+            return tried.mutate(**weights)
+        within = {f"{OWNER}_{PERIOD}": tried[PERIOD]} if self._periods else {}
+        units = tried.select(**{OWNER: tried[UNIT]}, **within, **weights)
+        same = [cells[UNIT] == units[OWNER], *(cells[PERIOD] == units[name] for name in within)]
+        return cells.inner_join(units, same)
+
+    def _added(self, weighted: Any) -> dict[str, Any]:
+        """What each cell adds to the totals."""
+        added, i = {}, 0
+        for j, vector in enumerate(self.coordinates):
+            for coordinate in vector:
+                cell, weight = weighted[f"c{i}"], weighted[f"w{j}"].cast("int64")
+                added[f"c{i}"] = _shrink(cell, weight, coordinate.signed)
+                i += 1
+        return added
+
+    def _summed(self, rows: Any, added: dict[str, Any]) -> Any:
+        """Totals by group."""
+        named = rows.select(*self.groups, **added)
+        totals = {name: self._sum(named[name]).cast(WIDE) for name in added}
+        return named.group_by(self.groups).aggregate(**totals) if self.groups else named.aggregate(**totals)
+
+    def _with_sizes(self, totals: Any, norms: Any) -> Any:
+        """The totals, and below them how many units have a norm of each size."""
+        ibis = ibis_library()
+        schema = totals.schema()
+        parts = [totals.mutate(**{ENTRY: whole(-1)})]
+        for j in self.measured:
+            counted = self._counted(norms, j)
+            blank = {name: ibis.null(kind) for name, kind in schema.items() if name != "c0"}
+            columns = blank | {"c0": counted.n.cast(WIDE)}
+            parts.append(counted.select(**{name: columns[name] for name in schema}, **{ENTRY: counted[ENTRY]}))
+        return reduce(lambda a, b: a.union(b), parts)
+
+    def _counted(self, norms: Any, j: int) -> Any:
+        """How many units have a norm of each size under one aggregate."""
+        aggregate, lattice = self.parts[j]
+        over = [_decimal(lattice.truncated(size * aggregate.reach) ** 2 + 1) for size in SIZES]
+        sized = norms.select(**{ENTRY: stairs(norms[f"s{j}"], over, [64 * j + k for k in range(len(SIZES) + 1)])})
+        return sized.group_by(ENTRY).aggregate(n=sized.count())
+
+    def _sum(self, column: Any) -> Any:
+        """A sum that cannot overflow."""
+        return column.cast(WIDE).sum() if self.narrow else column.sum()
+
+
+def key_name(index: int) -> str:
+    """What the key column of this number is called inside."""
+    return f"k{index}"
+
+
+def _squares(cell: Sequence[Any]) -> tuple[Any, Any]:
+    """The squared norm of a cell in two parts, one of which is nothing: in 64 bits where its entries are at most 2^30,
+    else in decimals of 38 digits, which are slow. Of 18 digits DuckDB would make 64 bits, and fail by the data."""
+    ibis, most = ibis_library(), 1 << SHIFT
+    small = reduce(and_, [(c <= whole(most)) & (c >= whole(-most)) for c in cell])
+    narrow = reduce(lambda a, b: a + b, [c * c for c in cell])
+    wide = reduce(lambda a, b: a + b, [(c.cast("decimal(19, 0)") * c.cast("decimal(19, 0)")).cast(WIDE) for c in cell])
+    return ibis.cases((small, narrow), else_=whole(0)), ibis.cases((small, ibis.null(WIDE)), else_=wide)
+
+
+def _together(small: Any, large: Any) -> Any:
+    """S: the two parts of a squared norm."""
+    return small.cast(f"!{WIDE}") + large.fill_null(_decimal(0))
+
+
+def _quotient(square: Any, lattice: IntegerGrid) -> Any:
+    """floor(B 2^30 / sqrt S) or one more, for S >= B^2: the quotient in doubles, off by less than 2^-19."""
+    root = ibis_library().cases(
+        (square <= _decimal(lattice.bound**2), real(float(lattice.bound))), else_=square.cast("float64").sqrt()
+    )
+    return (real(float(lattice.most)) / root - real(2.0**-10)).floor().cast("int64") + whole(1)
+
+
+def _weight(square: Any, quotient: Any, lattice: IntegerGrid) -> Any:
+    """2^30 within the bound, else floor(B 2^30 / sqrt S): integers decide between the quotient and one less."""
+    fits = square * (quotient * quotient).cast("decimal(19, 0)") <= _decimal(lattice.most**2)
+    return (
+        ibis_library()
+        .cases((square <= _decimal(lattice.bound**2), whole(1 << SHIFT)), (fits, quotient), else_=quotient - whole(1))
+        .cast("int32")
+    )
+
+
+def _shrink(cell: Any, weight: Any, signed: bool) -> Any:
+    """sign(u) ((|u| w) >> 30)."""
+    if not signed:
+        return (cell * weight) >> SHIFT
+    return ibis_library().cases((cell < whole(0), -((-cell * weight) >> SHIFT)), else_=(cell * weight) >> SHIFT)
+
+
+def _decimal(value: int) -> Any:
+    """A whole number of up to 38 digits in SQL."""
+    return ibis_library().literal(str(value)).cast(WIDE)

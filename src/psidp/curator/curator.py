@@ -1,0 +1,286 @@
+"""Curator: the trusted keeper of a table. Answers questions with noise, writes down what they cost, and says so."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from math import nan
+from pathlib import Path
+from typing import Any, Self
+
+from psidp.curator.answer import Answer
+from psidp.curator.ask import Aggregate, Contribution
+from psidp.curator.calendar import Calendar, Every, as_date
+from psidp.curator.engine import Engine, open_source
+from psidp.curator.estimate import Estimate, estimates, flagged
+from psidp.curator.execute import Drawn, Part, prepare
+from psidp.curator.notes import flag_notes, notes_on, private_groups, what_clipping_took
+from psidp.curator.plan import Plan, planned
+from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
+from psidp.curator.stream import WAIT, Stream, stream_question
+from psidp.ledger.budget import shorten
+from psidp.maths.rounding import digits_down
+from psidp.maths.sensitivity import Adjacency, check_adjacency
+from psidp.symbols import check_text
+
+__all__ = ["Curator"]
+
+UNKEPT = "No ledger keeps count: what this and other releases cost together is yours to add up."
+
+
+class Curator:
+    """Private statistics from a table where it lies: the engine clips and counts, exact noise is added to the totals.
+
+    Guarantees:
+        A release with psi is psi-GDP for one unit's whole data, all aggregates, groups and bins together, except for
+        kappa where groups are private (docs/design/curator.md). Totals are exact integers on every engine. With a
+        ledger, the spend is durable before any noise is drawn. Refusals look at schema and parameters alone.
+
+    Args:
+        table: an Ibis table; a path to .parquet, .csv or .duckdb; a pandas, Polars or Arrow frame; or with `engine` a
+            table's name.
+        unit: the column that names units of privacy, such as "patient_id"; None where every row is one. Rows without a
+            unit do not count.
+        ledger: a psidp.Ledger. budget: the budget in it that pays.
+        adjacency: "add-remove" or "replace-one"; the budget's unless told.
+        protects: whose data is protected, in words; the budget's unless told, else the unit column's name.
+        same_unit: why the units are the budget's all the same, in words, where `unit` is another column than the one
+            that the budget's first release through a curator had, or None on a budget that is not per row.
+        name: which table of a .duckdb file. engine: postgresql://... or spark://...
+        types: what columns of a .csv file or a pandas frame hold, such as {"age": "int64"}: string, int64, float64,
+            boolean, date or timestamp, read row by row; what does not read so is missing. Other columns of theirs are
+            text, and numbers or dates where a question takes them for that.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> from psidp.curator import ask
+        >>> visits = pa.table({"patient": [1, 1, 2, 3], "ward": ["A", "B", "A", "A"], "cost": [10.0, 20.0, 5.0, 7.0]})
+        >>> curator = Curator(visits, unit="patient")
+        >>> answer = curator.release(ask.count(), by="ward", groups=["A", "B", "C"], psi=1.0)
+        >>> [row["ward"] for row in answer], answer.guarantee
+        (['A', 'B', 'C'], Guarantee(psi=1.0, unit='patient'))
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        unit: str | None,
+        *,
+        ledger: Any = None,
+        budget: str | None = None,
+        adjacency: Adjacency | None = None,
+        protects: str | None = None,
+        same_unit: str = "",
+        name: str | None = None,
+        engine: str | None = None,
+        types: Mapping[str, str] | None = None,
+    ) -> None:
+        if (ledger is None) != (budget is None):
+            raise ValueError("ledger and budget must be given together, or neither.")
+        if isinstance(ledger, str | Path):
+            raise TypeError(f"ledger must be a psidp.Ledger, such as psidp.Ledger({str(ledger)!r}).")
+        terms = None if ledger is None else ledger.budget(budget)
+        source = open_source(table, name=name, engine=engine, types=types)
+        self.table, self.untyped = source.table, source.untyped
+        check_unit(unit, self.table.schema())
+        if ledger is not None:
+            ledger.check_unit(budget, unit, same_unit)
+        self.unit, self.same_unit = unit, same_unit
+        self.ledger, self.budget = ledger, budget
+        self.adjacency: Adjacency = check_adjacency(adjacency or (terms.adjacency if terms else "add-remove"))
+        words = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
+        self.protects: str = check_text("protects", words)
+        self._engine = Engine(self.table)
+        self._opened = self.table is not table
+        self._source = table
+
+    def __repr__(self) -> str:
+        kept = f", budget={self.budget!r}" if self.budget else ""
+        return f"Curator({self._engine.name} table, unit={self.unit!r}{kept})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.dispose()
+
+    def dispose(self) -> None:
+        """Close the connection that was opened for a file, a frame or an address; one of your own stays open."""
+        if self._opened:
+            self._engine.dispose()
+
+    def progress(self) -> float | None:
+        """Percent of the running query that is done, where the engine says so; for another thread to ask."""
+        return self._engine.progress()
+
+    def plan(
+        self,
+        *asks: Aggregate,
+        psi: float,
+        by: str | Sequence[str] = (),
+        groups: Any = None,
+        where: Any = None,
+        contribution: Contribution = 1.0,
+        confidence: float = 0.95,
+        clipping_share: float = CLIPPING_SHARE,
+    ) -> Plan:
+        """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
+        return planned(
+            self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share), self._engine
+        )
+
+    def release(
+        self,
+        *asks: Aggregate,
+        psi: float,
+        by: str | Sequence[str] = (),
+        groups: Any = None,
+        where: Any = None,
+        contribution: Contribution = 1.0,
+        confidence: float = 0.95,
+        clipping_share: float = CLIPPING_SHARE,
+        purpose: str = "",
+        retry_key: str = "",
+    ) -> Answer:
+        """Noisy answers, paid for before they are drawn.
+
+        Args:
+            asks: what is asked: psidp.ask.count(), psidp.ask.sum("cost", 0, 5000), ...
+            psi: what all of it costs together, (0, inf); shared by psi^2 in proportion to the aggregates' weights.
+            by: column or columns that make groups.
+            groups: the groups: public ones, or psidp.PrivateGroups(kappa=..., at_most=...).
+            where: which rows, such as "age >= 18" or ibis._.age >= 18.
+            contribution: rows' worth that one unit may add, [1, 2^20], or "auto"; an aggregate's own goes first.
+            confidence: chance that an interval covers.
+            clipping_share: part of psi^2, [0, 0.5], that goes into measuring how many units were clipped and how much
+                of the total that took; 0 measures nothing. "auto" has measured it already.
+            purpose: why, for the ledger; the question in words unless told.
+            retry_key: idempotency key: the same question under the same key gets the stored answer and costs nothing.
+
+        Nothing is spent when the engine fails before noise could have been drawn.
+        """
+        asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share)
+        if self.ledger is None:
+            if retry_key:
+                raise ValueError("retry_key (idempotency key) needs a ledger, which keeps the answer.")
+            return self._answered(asked, prepare(asked, self._engine)()).settled(UNKEPT, False)
+        return self._paid(asked, purpose or shorten(self._words(asked)), retry_key)
+
+    def stream(
+        self,
+        name: str,
+        *asks: Aggregate,
+        every: Every,
+        since: datetime.date | str,
+        periods: int,
+        psi: float,
+        arrived: str,
+        at_most: int | None = None,
+        apart: int = 1,
+        each: int | Every | None = None,
+        by: str | Sequence[str] = (),
+        groups: Any = None,
+        where: Any = None,
+        contribution: float = 1.0,
+        windows: Sequence[int] = (),
+        confidence: float = 0.95,
+        wait: datetime.timedelta = WAIT,
+    ) -> Stream:
+        """Counts, units or sums that are published in every period, for one psi paid once: plan, open, publish, series.
+
+        Args:
+            name: what it is called in the ledger; asks, by, groups, where, contribution and confidence as in `release`,
+                the contribution being what one unit may add to one period.
+            every: "day", "week", "month", "quarter" or "year". since: the first day of the first. periods: how many
+                there will be at most; a generous number costs little.
+            psi: what all periods cost together.
+            arrived: the column that says when a row came into the table: a row counts in the period of its arrival.
+                What arrived in a period that is over must not change; corrections arrive as rows of their own.
+            at_most: the number of periods in which a unit counts, its first ones. each: a unit counts once in each
+                bucket: "month", "quarter", "year", or so many periods. apart: a unit counts in a period where it has no
+                row in the apart - 1 periods before.
+            windows: lengths of windows that matter, beside single periods and totals to date.
+            wait: how long after its end a period is published, so that what arrived in it is there.
+
+        Nothing is read and nothing spent before `open` and `publish`.
+        """
+        if self.ledger is None or self.budget is None:
+            raise ValueError("a stream needs a ledger and a budget, which keep its strategy and what it published.")
+        asked = self._question(asks, by, groups, where, psi, contribution, confidence, 0.0)
+        calendar = Calendar(every, as_date("since", since), periods)
+        promise = stream_question(asked, self.table.schema(), self.untyped, arrived, calendar, at_most, apart, each)
+        return Stream(
+            name, asked, self._engine, calendar, promise, arrived=arrived, untyped=arrived in self.untyped,
+            windows=windows, wait=wait, ledger=self.ledger, budget=self.budget, same_unit=self.same_unit,
+        )  # fmt: skip
+
+    def _paid(self, asked: Query, purpose: str, retry_key: str) -> Answer:
+        """The release through the ledger."""
+        event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit}
+        spend = self.ledger.spend(
+            self.budget,
+            asked.guarantee,
+            purpose=purpose,
+            retry_key=retry_key,
+            request=asked.to_dict() if retry_key else None,
+            event=event,
+        )
+        draw = None if self._settled(asked, retry_key) else prepare(asked, self._engine)
+        with spend as entry:
+            values = entry.answer(
+                lambda: self._answered(asked, draw() if draw else prepare(asked, self._engine)()).to_dict()
+            )
+        answer = Answer.from_dict(values)
+        left = self.ledger.remaining(self.budget)
+        kappa = f" and kappa = {left.kappa:.3g}" if asked.guarantee.kappa else ""
+        said = f"Budget {self.budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left."
+        return answer.settled(said, entry.stored)
+
+    def _settled(self, asked: Query, retry_key: str) -> bool:
+        """Whether the ledger will answer or refuse by itself, so that the engine need not work."""
+        if retry_key and self.ledger.answered(self.budget, retry_key):
+            return True
+        left = self.ledger.remaining(self.budget)
+        return not (asked.guarantee.psi <= left.psi and asked.guarantee.kappa <= left.kappa)
+
+    def _question(
+        self,
+        asks: Sequence[Aggregate],
+        by: str | Sequence[str],
+        groups: Any,
+        where: Any,
+        psi: float,
+        contribution: Contribution,
+        confidence: float,
+        clipping_share: float = CLIPPING_SHARE,
+    ) -> Query:
+        return question(
+            self.table, self.unit, asks, by=by, groups=groups, where=where, psi=psi, contribution=contribution,
+            adjacency=self.adjacency, protects=self.protects, confidence=confidence, clipping_share=clipping_share,
+            source=self._source, untyped=self.untyped,
+        )  # fmt: skip
+
+    def _answered(self, asked: Query, drawn: Drawn) -> Answer:
+        """The answer made of noisy totals."""
+        judged = [_estimated(part, len(drawn.groups), asked.confidence) for part in drawn.parts]
+        rows = tuple((key, e) for group, key in enumerate(drawn.groups) for part in judged for e in part[group])
+        said = [f"Asked: {self._words(asked)}.", *what_clipping_took(asked, drawn)]
+        said += [private_groups(asked)] if asked.private else []
+        said += (
+            []
+            if drawn.groups
+            else ["No group came through. More psi, a larger kappa or coarser groups let more through."]
+        )
+        said += flag_notes([e for _, e in rows])
+        return Answer(asked.by, rows, asked.guarantee, asked.confidence, (*said, *notes_on(asked)))
+
+    def _words(self, asked: Query) -> str:
+        """The question in words."""
+        groups = f" by {', '.join(asked.by)}" if asked.by else ""
+        some = f" where {asked.some}" if asked.some else ""
+        return f"{', '.join(a.name for a in asked.asks)}{groups}{some}"
+
+
+def _estimated(part: Part, groups: int, confidence: float) -> list[list[Estimate]]:
+    """What one aggregate says of each group, flagged where clipping may have moved it."""
+    lost = nan if part.norms is None else part.norms.lost(part.contribution)[0]
+    found = [estimates(part.aggregate, part.lattice, part.noisy, group, confidence) for group in range(groups)]
+    return flagged(part.aggregate, found, lost)

@@ -1,0 +1,220 @@
+"""Estimates: from noisy totals to what was asked, with an interval that covers the noise and flags where it may not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, nan, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psidp.curator.ask import Aggregate
+from psidp.curator.contribution import RATIOS
+from psidp.curator.row_sql import middle_and_half
+from psidp.maths.isotonic import isotonic
+from psidp.maths.normal import quantile
+from psidp.mechanism.clipping import IntegerGrid
+
+__all__ = ["CLIPPING", "NOISE", "Estimate", "Noisy", "estimates", "flagged"]
+
+NOISE = "noise"
+"""The count behind the number cannot be told from zero."""
+
+SURE = 3.0
+"""Standard errors that a count must be above zero."""
+
+CLIPPING = "clipping"
+"""What clipping took may move the number by more than half of its interval's half width."""
+
+PATIENCE = 0.5
+"""Part of the half width that an estimated bias may have. With the whole of it intervals cover 0.93 instead of 0.95."""
+
+FEW, LEAST, LEAST_OF_FEW = 4, 0.01, 0.05
+"""Clipped units are taken to differ by at least 0.01 of the half range; 0.05 where fewer than four groups can tell."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One number of an answer; `flag` says why it is not to be taken at its word, and is empty where it is."""
+
+    statistic: str
+    value: float
+    standard_error: float
+    lower: float
+    upper: float
+    flag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Noisy:
+    """Noisy totals of one aggregate: an array of groups by bins by coordinates, and how noisy each entry is."""
+
+    totals: Floats
+    sigma: float
+    rounding: float
+
+    def width(self, confidence: float) -> float:
+        """Half of an interval that holds one entry's truth with this probability."""
+        return float(-quantile(0.5 * (1.0 - confidence))) * self.sigma * (1.0 + 1e-12) + self.rounding
+
+
+def estimates(
+    aggregate: Aggregate, lattice: IntegerGrid, noisy: Noisy, group: int, confidence: float
+) -> list[Estimate]:
+    """What was asked of one group."""
+    totals = noisy.totals[group]
+    if aggregate.kind == "histogram":
+        return [_plain(_bin_name(aggregate, i), float(totals[i, 0]), noisy, confidence) for i in range(aggregate.bins)]
+    if aggregate.kind == "quantiles":
+        return [_quantile(aggregate, totals[:, 0], noisy, q, confidence) for q in aggregate.at]
+    if aggregate.parts == 1:
+        return [_plain(aggregate.name, float(totals[0, 0]), noisy, confidence, counted=aggregate.kind != "sum")]
+    return [_ratio(aggregate, lattice, totals[0], noisy, confidence)]
+
+
+def _plain(name: str, value: float, noisy: Noisy, confidence: float, counted: bool = True) -> Estimate:
+    """A total itself; `counted` where it is a number of rows or units."""
+    width = noisy.width(confidence)
+    flag = _flag(value, noisy.sigma) if counted else ""
+    return Estimate(name, value, noisy.sigma, value - width, value + width, flag)
+
+
+def _flag(count: float, error: float) -> str:
+    """The flag of a number, by the count behind it: an empty group passes once in 740 times."""
+    return "" if count > SURE * error else NOISE
+
+
+def _bin_name(aggregate: Aggregate, i: int) -> str:
+    """histogram of age: [18, 30)."""
+    end = "]" if i == aggregate.bins - 1 else ")"
+    return f"{aggregate.name}: [{aggregate.edges[i]:.15g}, {aggregate.edges[i + 1]:.15g}{end}"
+
+
+def _ratio(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: Noisy, confidence: float) -> Estimate:
+    """Mean, variance or standard deviation from noisy sums about the middle of the bounds and a noisy count."""
+    row = lattice.part(aggregate.parts) * lattice.step  # what one row adds to the count
+    n, error = float(totals[0]) / row, noisy.sigma / row
+    flag = _flag(n, error)
+    middle, half = middle_and_half(aggregate)
+    if aggregate.kind == "mean":
+        t = _clipped(float(totals[1]) / row, n)
+        low, high = _fieller(float(totals[1]) / row, n, noisy.width(confidence) / row)
+        spread = error * sqrt(1.0 + t * t) / n if n > 0.0 else inf
+        ends = (max(aggregate.lower, middle + half * low), min(aggregate.upper, middle + half * high))
+        return Estimate(aggregate.name, middle + half * t, half * min(spread, 1.0), *ends, flag)
+    both = 1.0 - 0.5 * (1.0 - confidence)  # two intervals at once
+    m1, m2 = (_clipped(float(x) / row, n) for x in totals[1:])
+    low1, high1 = _fieller(float(totals[1]) / row, n, noisy.width(both) / row)
+    low2, high2 = _fieller(float(totals[2]) / row, n, noisy.width(both) / row)
+    value = min(1.0, max(0.0, (m2 + 1.0) / 2.0 - m1 * m1))
+    slope = sqrt(0.25 + 4.0 * m1 * m1 + (m2 / 2.0 - 2.0 * m1 * m1) ** 2)
+    spread = min(1.0, error * slope / n) if n > 0.0 else 1.0
+    nearest = 0.0 if low1 <= 0.0 <= high1 else min(abs(low1), abs(high1))
+    low = max(0.0, (low2 + 1.0) / 2.0 - max(low1 * low1, high1 * high1))
+    high = min(1.0, max(low, (high2 + 1.0) / 2.0 - nearest**2))
+    if aggregate.kind == "variance":
+        return _scaled(aggregate.name, half * half, (value, spread, low, high), flag)
+    root = sqrt(value)
+    slack = min(1.0, spread / (2.0 * root)) if root > 0.0 else 1.0
+    return _scaled(aggregate.name, half, (root, slack, sqrt(low), sqrt(high)), flag)
+
+
+def _scaled(name: str, scale: float, numbers: tuple[float, float, float, float], flag: str) -> Estimate:
+    """An estimate in the column's unit: value, standard error, lower and upper end."""
+    value, spread, low, high = (scale * x for x in numbers)
+    return Estimate(name, value, spread, low, high, flag)
+
+
+def _clipped(s: float, n: float) -> float:
+    """s/n in [-1, 1]; the middle where there seems to be nobody."""
+    return max(-1.0, min(1.0, s / n)) if n > 0.0 else 0.0
+
+
+def _fieller(s: float, n: float, width: float) -> tuple[float, float]:
+    """The ratios t in [-1, 1] with |s - t n| <= width sqrt(1 + t^2): Fieller's interval for a ratio of normals."""
+    a, b, c = n * n - width * width, s * n, s * s - width * width
+    inside = b * b - a * c
+    if not (a > 0.0 and n > 0.0 and inside >= 0.0):
+        return -1.0, 1.0
+    low, high = (b - sqrt(inside)) / a, (b + sqrt(inside)) / a
+    return max(-1.0, min(1.0, low)), max(-1.0, min(1.0, high))
+
+
+def _quantile(aggregate: Aggregate, counts: Floats, noisy: Noisy, q: float, confidence: float) -> Estimate:
+    """The q-quantile on straight lines between the edges, and the edges that noise cannot rule out.
+
+    The value is where the rising sequence nearest to the noisy cumulative counts crosses q times the noisy total. At
+    edge j, D_j = (1 - q) (count below) - q (count above) has noise of variance sigma^2 ((1 - q)^2 j + q^2 (bins - j)).
+    The interval runs from the last edge where D is surely negative to the first where it surely is not, all edges at
+    once.
+    """
+    edges, bins = np.asarray(aggregate.edges), aggregate.bins
+    j = np.arange(bins + 1)
+    raw = np.concatenate([[0.0], np.cumsum(counts)])
+    balance = raw - q * raw[-1]
+    z = float(-quantile(0.5 * (1.0 - confidence) / max(1, bins - 1)))
+    room = z * noisy.sigma * np.sqrt((1.0 - q) ** 2 * j + q**2 * (bins - j)) + noisy.rounding * bins
+    surely_low, surely_high = (balance + room < 0.0), (balance - room >= 0.0)
+    low = float(edges[np.max(j[surely_low], initial=0)])
+    high = max(low, float(edges[np.min(j[surely_high], initial=bins)]))
+    value = min(max(_crossing(edges, isotonic(raw), q * float(raw[-1])), low), high)
+    single = float(-quantile(0.5 * (1.0 - confidence)))
+    spread: Any = (high - low) / (2.0 * single) if high > low else nan
+    flag = _flag(float(raw[-1]), noisy.sigma * sqrt(bins))
+    return Estimate(f"quantile {q:.15g} of {aggregate.column}", value, spread, low, high, flag)
+
+
+def _crossing(edges: Floats, below: Floats, target: float) -> float:
+    """Where the rising counts reach the target, on straight lines; the middle edge where there seems to be nobody."""
+    if not below[-1] > below[0]:
+        return float(edges[len(edges) // 2])
+    at = min(max(1, int(np.searchsorted(below, target))), len(edges) - 1)
+    rise = float(below[at] - below[at - 1])
+    share = min(1.0, max(0.0, (target - float(below[at - 1])) / rise)) if rise > 0.0 else 0.5
+    return float(edges[at - 1] + share * (edges[at] - edges[at - 1]))
+
+
+def flagged(aggregate: Aggregate, groups: Sequence[Sequence[Estimate]], lost: float) -> list[list[Estimate]]:
+    """The estimates of every group, with a flag where clipping may move them further than their intervals say.
+
+    Totals (count, sum, bin): the bias is value lost/(1 - lost). Ratios (mean, variance, quantile): lost D, where D is
+    how much the groups differ beyond their noise, as a guess at how much clipped units differ from others. `lost` is
+    the share of the total that was clipped away, estimated from noisy unit norms, nan where it is not known.
+    """
+    if not lost > 0.0:
+        return [list(estimates) for estimates in groups]
+    columns = list(zip(*groups, strict=True))
+    differ = [_difference(aggregate, column) if aggregate.kind in RATIOS else nan for column in columns]
+    return [[_judged(e, lost, d) for e, d in zip(estimates, differ, strict=True)] for estimates in groups]
+
+
+def _judged(estimate: Estimate, lost: float, difference: float) -> Estimate:
+    """One number, flagged if its bias may be too large."""
+    kept = max(1.0 - lost, 1e-12)
+    bias = lost * difference if difference == difference else abs(estimate.value) * lost / kept
+    if bias <= PATIENCE * 0.5 * (estimate.upper - estimate.lower):
+        return estimate
+    return replace(estimate, flag=", ".join(filter(None, (estimate.flag, CLIPPING))))
+
+
+def _difference(aggregate: Aggregate, column: Sequence[Estimate]) -> float:
+    """How much groups differ beyond their noise (DerSimonian and Laird 1986), in the statistic's own unit."""
+    scale = _half_range(aggregate)
+    seen = [e for e in column if NOISE not in e.flag and e.standard_error > 0.0]
+    if len(seen) < FEW:
+        return LEAST_OF_FEW * scale
+    x, weight = np.array([e.value for e in seen]), np.array([e.standard_error for e in seen]) ** -2.0
+    total = weight.sum()
+    excess = float(weight @ (x - (weight @ x) / total) ** 2) - (len(seen) - 1)
+    room = total - float(weight @ weight) / total
+    return max(LEAST * scale, float(np.sqrt(max(0.0, excess) / room)))
+
+
+def _half_range(aggregate: Aggregate) -> float:
+    """Half of the range that the statistic can have."""
+    if aggregate.edges:
+        return (aggregate.edges[-1] - aggregate.edges[0]) / 2.0
+    _, half = middle_and_half(aggregate)
+    return half * half if aggregate.kind == "variance" else half

@@ -1,0 +1,116 @@
+"""Notes: what a reader of a plan or an answer is told about clipping, groups and noise."""
+
+from collections.abc import Sequence
+
+from psidp.curator.contribution import largest_contribution
+from psidp.curator.estimate import CLIPPING, NOISE, Estimate
+from psidp.curator.execute import Drawn, Part
+from psidp.curator.query import AUTO_SHARE, Query
+from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import clipped_vector
+
+__all__ = ["flag_notes", "notes_on", "private_groups", "what_clipping_took"]
+
+FLAGS = {
+    CLIPPING: "what clipping took may move this number by more than its interval says",
+    NOISE: "the count behind this number cannot be told from zero",
+}
+
+
+def notes_on(asked: Query) -> tuple[str, ...]:
+    """What a reader has to know about clipping and groups."""
+    unit = asked.guarantee.unit
+    said = []
+    if asked.unit is not None:
+        said.append(
+            f"What one {unit} adds, over all groups, is scaled down by one factor where its L2 norm exceeds its "
+            "contribution in rows' worth. Ratios of it stay: a mean weighs every clipped unit alike."
+        )
+    if asked.unit is not None and any(a.contribution == 1.0 and a.kind != "units" for a in asked.asks):
+        said.append(
+            f"With contribution 1, four rows of one {unit} in one group count as one row, and in four groups as half a "
+            f'row each. Where many have several rows, ask for a larger contribution, or for "auto".'
+        )
+    if any(a.contribution == "auto" for a in asked.asks):
+        said.append(
+            f"A contribution is chosen privately from 1 to 2^20 rows' worth, with {AUTO_SHARE:.0%} of the aggregate's "
+            "psi^2; that also pays for saying what clipping took."
+        )
+    elif asked.unit is not None and any(asked.norms_share(a) > 0.0 for a in asked.asks):
+        said.append(f"{asked.clipping_share:.0%} of psi^2 goes into saying what clipping took.")
+    elif asked.unit is not None and any(asked.can_clip(a) for a in asked.asks):
+        said.append("What clipping takes is not measured (clipping_share=0): intervals may miss the truth unsaid.")
+    if asked.adjacency == "replace-one":
+        said.append(
+            f"Under replace-one one {unit} can move the totals by twice its bound, and the noise is twice as large."
+        )
+    if asked.by and asked.private is None:
+        said.append(
+            "The groups are taken as public: as given, and not read from this table. If they were, say a list of the "
+            "values that occur, each shows that somebody has it."
+        )
+    return tuple(said)
+
+
+def private_groups(asked: Query) -> str:
+    """How groups are chosen, in words; nothing where they are public."""
+    private, unit = asked.private, asked.guarantee.unit
+    if private is None:
+        return ""
+    sigma = Guarantee(asked.share(private.weight)).sigma(clipped_vector(private.contribution, asked.adjacency))
+    threshold = private.threshold(sigma, sigma * 2.0**-24)
+    return (
+        f"Keys are those whose noisy number of {unit}s exceeds {threshold:.4g} (sigma {sigma:.4g}); one {unit} in more "
+        f"than {private.at_most} counts nowhere."
+    )
+
+
+def what_clipping_took(asked: Query, drawn: Drawn) -> list[str]:
+    """For each aggregate what a unit may add, and about what that took away; from noisy numbers alone."""
+    if asked.unit is None:
+        return []
+    return [f"{_bound(asked, part)} {_took(asked, part, len(drawn.groups))}".strip() for part in drawn.parts]
+
+
+def flag_notes(estimates: Sequence[Estimate]) -> list[str]:
+    """What the flags that occur mean, and how many numbers have them."""
+    said = []
+    for flag, meaning in FLAGS.items():
+        n = sum(flag in e.flag for e in estimates)
+        said += [f'Flag "{flag}" ({n} of {len(estimates)} numbers): {meaning}.'] if n else []
+    return said
+
+
+def _bound(asked: Query, part: Part) -> str:
+    """What one unit adds at most."""
+    c = part.contribution
+    worth = "one row's worth" if c == 1.0 else f"{c:.4g} rows' worth"
+    chosen = " (chosen)" if part.aggregate.contribution == "auto" else ""
+    return f"{part.aggregate.name}: one {asked.guarantee.unit} adds at most {worth}{chosen} (L2, over all groups)."
+
+
+def _took(asked: Query, part: Part, groups: int) -> str:
+    """About how many units were clipped, and how much of the total that is."""
+    norms, c = part.norms, part.contribution
+    if not asked.can_clip(part.aggregate):
+        return ""
+    if norms is None:
+        return "What clipping took was not measured."
+    lost, _ = norms.lost(c)
+    if not lost >= 0.0:
+        return "What clipping took could not be measured: at this psi noise hides everybody."
+    clipped, error = norms.clipped(c)
+    said = f"Nobody was seen to have more; noise could hide up to {_about(norms.unseen, norms.unseen)}."
+    if lost > 0.0:
+        said = (
+            f"About {_about(clipped, error)} of {_about(norms.units, norms.sigma)} had more, and clipping took about "
+            f"{lost:.2g} of the total."
+        )
+    ceiling = part.aggregate.contribution == "auto" and c >= largest_contribution(part.aggregate, groups)
+    return f"{said} The choice ended at the largest contribution there is: more may be clipped." if ceiling else said
+
+
+def _about(n: float, error: float) -> str:
+    """A noisy number of units without the digits that noise has made."""
+    step = 10 ** max(0, len(str(int(error))) - 1)
+    return f"{round(n / step) * step:,}"

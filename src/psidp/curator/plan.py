@@ -1,0 +1,159 @@
+"""Plan: what a release would run, cost and be worth, before anything is spent. No row is read."""
+
+import json
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any
+
+from psidp.curator.ask import Aggregate
+from psidp.curator.contribution import grid_of
+from psidp.curator.engine import Engine
+from psidp.curator.groups import PrivateGroups
+from psidp.curator.notes import notes_on, private_groups
+from psidp.curator.query import Query
+from psidp.curator.row_sql import middle_and_half
+from psidp.guarantee import Guarantee
+
+__all__ = ["Expected", "Plan", "planned"]
+
+TYPICAL = {"mean": 1.0, "variance": 0.56, "deviation": 0.56}
+"""Error in units of the half width, for values about the middle of the bounds that deviate by half of it."""
+
+ROWS = (100, 1_000, 10_000)
+"""Numbers of rows in a group for which a plan says the error of a mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One aggregate of a plan: how far a unit can move it, the noise, and the error to expect.
+
+    `standard_error` is that of each number; for a mean, variance or deviation (`per_row`) it is to be divided by the
+    number of rows in the group, for values about the middle of their bounds; for quantiles it is that of each bin's
+    count. `by_rows` is the standard error of a mean, variance or deviation in groups of 100, 1,000 and 10,000 rows, in
+    the column's own unit; `ranks` that of a median, in ranks. Both speak of rows that are not clipped.
+    """
+
+    name: str
+    contribution: float | str
+    sensitivity: float
+    psi: float
+    sigma: float
+    standard_error: float
+    per_row: bool
+    by_rows: tuple[tuple[int, float], ...] = ()
+    ranks: float | None = None
+
+    def sentence(self) -> str:
+        """In words."""
+        chosen = " for each row's worth that is chosen" if self.contribution == "auto" else ""
+        shown = self.contribution if isinstance(self.contribution, str) else f"{self.contribution:g}"
+        return (
+            f"{self.name}: contribution {shown}, sensitivity {self.sensitivity:.6g}{chosen}, psi {self.psi:.4g}, sigma "
+            f"{self.sigma:.6g}{chosen}, {self._error()}{chosen}."
+        )
+
+    def _error(self) -> str:
+        """The standard error in the unit that a reader has."""
+        if self.by_rows:
+            parts = [f"{error:.3g} in a group of {rows:,} rows" for rows, error in self.by_rows]
+            return f"standard error {', '.join(parts)}"
+        if self.ranks is not None:
+            return f"standard error of a median's rank {self.ranks:.3g} ranks, of each bin {self.standard_error:.4g}"
+        return f"standard error {self.standard_error:.4g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The SQL that will run, and for each aggregate what to expect.
+
+    Args:
+        guarantee: what it would cost. expected: the aggregates. sql: the queries. groups: how the groups come about.
+        notes: what else to know.
+    """
+
+    guarantee: Guarantee
+    expected: tuple[Expected, ...]
+    sql: tuple[str, ...] = field(repr=False)
+    groups: str
+    notes: tuple[str, ...] = ()
+
+    def psi_for(self, error: float, name: str | None = None) -> float:
+        """psi of the whole release for which an aggregate has this standard error: errors go as 1/psi.
+
+        For a mean, variance or deviation the error is that times the number of rows.
+        """
+        if not 0.0 < error < float("inf"):
+            raise ValueError(f"error (wanted standard error) must be in (0, inf), got error={error}.")
+        known = {e.name: e for e in self.expected}
+        if name is None and len(known) == 1:
+            name = next(iter(known))
+        if name not in known:
+            raise ValueError(f"name must be one of {', '.join(map(repr, known))}, got name={name!r}.")
+        return self.guarantee.psi * known[name].standard_error / error
+
+    def summary(self) -> str:
+        """The plan in words, without the SQL."""
+        g = self.guarantee
+        kappa = f" and kappa = {g.kappa:.3g}" if g.kappa else ""
+        cost = f"It would cost psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit}). No row was read."
+        return "\n".join([*(e.sentence() for e in self.expected), self.groups, *self.notes, cost])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        expected = [{name: getattr(e, name) for name in Expected.__slots__} for e in self.expected]
+        return {
+            "guarantee": self.guarantee.to_dict(),
+            "expected": expected,
+            "groups": self.groups,
+            "notes": list(self.notes),
+            "sql": list(self.sql),
+        }
+
+    def to_json(self) -> str:
+        """The plan as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+
+def planned(asked: Query, engine: Engine) -> Plan:
+    """What the question would run and be worth."""
+    sql, said = _queries(asked, engine)
+    groups = asked.private.at_most if asked.private else len(asked.groups)  # type: ignore[arg-type]
+    expected = tuple(_expected(asked, a, groups) for a in asked.asks)
+    return Plan(asked.guarantee, expected, sql, said, notes_on(asked))
+
+
+def _expected(asked: Query, a: Aggregate, groups: int) -> Expected:
+    contribution = 1.0 if a.contribution == "auto" else float(a.contribution or 1.0)
+    sigma = asked.sigma(a, contribution)
+    row = 1.0
+    by_rows: tuple[tuple[int, float], ...] = ()
+    if a.parts > 1:
+        half = middle_and_half(a)[1]
+        largest = half * half if a.kind == "variance" else half
+        grid = grid_of(a, contribution, groups)
+        row = grid.part(a.parts) * grid.step / (largest * TYPICAL[a.kind])
+        by_rows = tuple((rows, min(largest, sigma / row / rows)) for rows in ROWS)
+    return Expected(
+        name=a.name,
+        contribution=a.contribution or 1.0,
+        sensitivity=asked.sensitivity(a, contribution),
+        psi=asked.psi_of(a),
+        sigma=sigma,
+        standard_error=sigma / row,
+        per_row=a.parts > 1,
+        by_rows=by_rows,
+        ranks=0.5 * sigma * sqrt(a.bins) if a.kind == "quantiles" else None,
+    )
+
+
+def _queries(asked: Query, engine: Engine) -> tuple[tuple[str, ...], str]:
+    """The SQL, and how the groups come about."""
+    if isinstance(asked.groups, PrivateGroups):
+        query = asked.groups.expression(asked.rows, asked.unit, asked.by)
+        return (engine.sql(query),), f"{private_groups(asked)} The totals' SQL will name the chosen groups."
+    sql = [engine.sql(query.sizes()) for query in asked.choices(asked.groups, engine.narrow)]
+    sql += [engine.sql(query.expression()) for query in asked.totals(asked.fixed(), asked.groups, engine.narrow)]
+    groups = (
+        f"{len(asked.groups):,} public groups; those absent from the data appear with noise alone." if asked.by else ""
+    )
+    return tuple(sql), groups or "One group: the whole table."

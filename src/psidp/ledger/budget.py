@@ -1,0 +1,155 @@
+"""Budget: the terms under which a budget was opened, once and for all."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Self, get_args
+
+from psidp.errors import MismatchError
+from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import Adjacency
+from psidp.symbols import LONGEST, check_text
+
+__all__ = ["Budget", "Partitions", "Renewal", "period_of", "shorten"]
+
+Renewal = Literal["", "day", "week", "month", "quarter", "year"]
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """Disjoint parts of the data: the values of a public column, and who declared that every unit lies in one only.
+
+    Args:
+        column: the public column.
+        values: its values, listed beforehand; the list must not depend on the data.
+        declared_by: who declared that no unit has data in two of them.
+    """
+
+    column: str
+    values: tuple[str, ...]
+    declared_by: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+        for name, value in self.texts:
+            check_text(name, value, None)
+        if not 0 < len(self.values) == len(set(self.values)):
+            raise ValueError(f"partitions must be one or more different values, got {list(self.values)!r}.")
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """What is said in words, and what it is called."""
+        named = [("column", self.column), ("declared_by", self.declared_by)]
+        return named + [("partition", value) for value in self.values]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Name, size, unit of privacy, adjacency, who opened it and why.
+
+    Examples:
+        >>> Budget(name="survey", guarantee=Guarantee(1.0, unit="patient"), actor="Ann", purpose="2026 survey").name
+        'survey'
+    """
+
+    name: str
+    guarantee: Guarantee
+    actor: str
+    purpose: str
+    partitions: Partitions | None = None
+    renews: Renewal = ""
+    part_of: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in self.texts:
+            check_text(name, value, None)
+        if self.renews not in get_args(Renewal):
+            raise ValueError(f"renews must be one of day, week, month, quarter, year, got renews={self.renews!r}.")
+        if self.partitions and self.guarantee.adjacency != "add-remove":
+            raise MismatchError(
+                'adjacency must be "add-remove" for a budget in partitions, got "replace-one": someone replaced '
+                "may move from one partition to another, and then both pay."
+            )
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """What is said in words, and what it is called."""
+        return [("budget", self.name), ("actor", self.actor), ("purpose", self.purpose)]
+
+    @property
+    def unit(self) -> str:
+        """Whose data the budget protects."""
+        return self.guarantee.unit
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which neighbours the budget speaks of."""
+        return self.guarantee.adjacency
+
+    def check_spend(self, guarantee: Guarantee, partition: str) -> None:
+        """Refuse what speaks of other neighbours, another unit or an undeclared part of the data."""
+        for name in ("adjacency", "unit"):
+            mine, theirs = getattr(self, name), getattr(guarantee, name)
+            if mine != theirs:
+                raise MismatchError(f"budget {self.name!r} has {name} {mine!r}, got a guarantee with {theirs!r}.")
+        if partition and (self.partitions is None or partition not in self.partitions.values):
+            known = "none" if self.partitions is None else ", ".join(map(repr, self.partitions.values[:8]))
+            raise ValueError(
+                f"partition of budget {self.name!r} must be one of those declared: {known}; got {partition!r}."
+            )
+
+    def event(self) -> dict[str, Any]:
+        """The terms as the opening event; here their length is checked, so that older ledgers are read as they are."""
+        for name, value in [*self.texts, ("unit", self.unit), *(self.partitions.texts if self.partitions else ())]:
+            check_text(name, value)
+        terms: dict[str, Any] = {"kind": "opened", "by": self.actor} | self.guarantee.to_dict()
+        if self.partitions:
+            parts = self.partitions
+            terms["partitions"] = {
+                "column": parts.column,
+                "values": list(parts.values),
+                "declared_by": parts.declared_by,
+            }
+        return (
+            terms
+            | ({"renews": self.renews} if self.renews else {})
+            | ({"part_of": self.part_of} if self.part_of else {})
+        )
+
+    @classmethod
+    def from_event(cls, name: str, event: dict[str, Any], purpose: str) -> Self:
+        """The terms that event() wrote."""
+        guarantee = Guarantee(event["psi"], event["kappa"], event["adjacency"], event["unit"])
+        parts = event.get("partitions")
+        return cls(
+            name=name,
+            guarantee=guarantee,
+            actor=event["by"],
+            purpose=purpose,
+            partitions=Partitions(**parts) if parts else None,
+            renews=event.get("renews", ""),
+            part_of=event.get("part_of", ""),
+        )
+
+
+def shorten(text: str) -> str:
+    """The text, or its beginning where it is too long to be stored."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def period_of(renews: str, moment: datetime) -> str:
+    """The name of the period that a moment lies in; names of one kind sort as time runs.
+
+    Examples:
+        >>> [period_of(kind, datetime(2026, 5, 9)) for kind in ("day", "week", "month", "quarter", "year")]
+        ['2026-05-09', '2026-W19', '2026-05', '2026-Q2', '2026']
+    """
+    year, week, _ = moment.isocalendar()
+    names = {
+        "": "",
+        "day": f"{moment:%Y-%m-%d}",
+        "week": f"{year}-W{week:02}",
+        "month": f"{moment:%Y-%m}",
+        "quarter": f"{moment.year}-Q{(moment.month + 2) // 3}",
+        "year": f"{moment.year}",
+    }
+    return names[renews]

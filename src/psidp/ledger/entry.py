@@ -1,0 +1,101 @@
+"""Entry: one line of the ledger, and the hash that ties it to the line above."""
+
+import json
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from typing import Any, Literal, Self
+
+from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Table, Text
+
+from psidp.errors import TamperedLedgerError
+
+__all__ = ["ENTRIES", "LEDGER", "Entry", "State", "canonical", "digest", "genesis"]
+
+State = Literal[
+    "opened", "spent", "answered", "withheld", "interrupted", "raised", "split", "reset", "renewed", "closed"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What happened, when, under which budget, at what price, and the budget's standing after it."""
+
+    id: int
+    time: str
+    budget: str
+    partition: str = ""
+    state: str
+    event: str
+    psi: float = 0.0
+    kappa: float = 0.0
+    purpose: str = ""
+    refers: int = 0
+    key: str = ""
+    request: str = ""
+    answer: str = ""
+    standing: str
+    previous: str
+    hash: str = ""
+
+    @classmethod
+    def sealed(cls, **columns: Any) -> Self:
+        """The entry with its own hash."""
+        return cls(**columns, hash=cls(**columns).expected_hash())
+
+    @classmethod
+    def from_row(cls, row: Any) -> Self:
+        """The entry of a database row, if every column holds what it should."""
+        columns = dict(zip(NAMES, row, strict=True))
+        for name, kind in KINDS.items():
+            if type(columns[name]) is not kind:
+                raise TamperedLedgerError(
+                    f"entry {columns['id']} is not what was written: its {name} is {columns[name]!r}.",
+                    columns["id"] if isinstance(columns["id"], int) else 0,
+                )
+        return cls(**columns)
+
+    def expected_hash(self) -> str:
+        """SHA-256 of every column but the hash itself, as one line of JSON."""
+        values = [getattr(self, name) for name in NAMES[:-1]]
+        return sha256(json.dumps(["psidp-entry-1", *values], separators=(",", ":")).encode()).hexdigest()
+
+    def check_hash(self) -> None:
+        """Refuse an entry that is not the one its hash was made for."""
+        if self.hash != self.expected_hash():
+            raise TamperedLedgerError(
+                f"entry {self.id} is not what was written: its content does not match its hash.", self.id
+            )
+
+    def details(self) -> dict[str, Any]:
+        """The event as values."""
+        values: dict[str, Any] = json.loads(self.event)
+        return values
+
+    def to_dict(self) -> dict[str, Any]:
+        """The columns as plain values, as exported."""
+        return {name: getattr(self, name) for name in NAMES}
+
+
+NAMES = tuple(field.name for field in fields(Entry))
+KINDS: dict[str, type] = dict.fromkeys(NAMES, str) | {"id": int, "refers": int, "psi": float, "kappa": float}
+
+_TYPES: dict[type, Any] = {str: Text, int: BigInteger, float: Double}
+ENTRIES = Table("psidp_entries", MetaData(), *(Column(name, _TYPES[KINDS[name]]) for name in NAMES))
+LEDGER = Table(
+    "psidp_ledger", MetaData(), Column("version", Integer), Column("identity", Text), Column("applied", Text)
+)
+
+
+def genesis(identity: str) -> str:
+    """What stands for the hash above the first entry."""
+    return sha256(f"psidp-ledger-1 {identity}".encode()).hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """`value` as JSON in one way only: names sorted, no spaces, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of `value` as canonical JSON."""
+    return sha256(canonical(value).encode()).hexdigest()

@@ -1,0 +1,124 @@
+"""Report: how a budget stands, its lifetime beside the present, and every change it has seen."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from psidp.errors import UnknownBudgetError
+from psidp.guarantee import Guarantee
+from psidp.ledger.balance import Balance
+from psidp.ledger.budget import Budget, period_of
+from psidp.ledger.cost import ZERO, Cost
+from psidp.ledger.entry import Entry
+from psidp.ledger.log import EntryLog
+
+__all__ = ["Report", "history_of", "report_of", "standing_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One budget: what it may spend, has spent and has left, now and since it was opened.
+
+    Attributes:
+        budget: the terms it was opened under.
+        cap: what it may spend, in each period if it renews.
+        spent: since the last reset or renewal; rounded up.
+        remaining: rounded down, so that spending it fits.
+        lifetime: since it was opened, across resets and renewals; rounded up.
+        unit_total: everything ever spent on this unit and adjacency, over all budgets of the ledger; rounded up.
+        allotted: given to shares, which are budgets of their own.
+        changes: opening, raises, resets, renewals, splits and closing, in order.
+        units: the spends that say which column names the units, in order; the first one's is the budget's.
+    """
+
+    budget: Budget
+    cap: Guarantee
+    spent: Guarantee
+    remaining: Guarantee
+    lifetime: Guarantee
+    unit_total: Guarantee
+    allotted: Guarantee
+    era: int
+    period: str
+    closed: bool
+    changes: tuple[Entry, ...]
+    units: tuple[Entry, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values."""
+        b = self.budget
+        parts = b.partitions and {"column": b.partitions.column, "values": list(b.partitions.values)}
+        terms: dict[str, Any] = {
+            "budget": b.name,
+            "unit": b.unit,
+            "adjacency": b.adjacency,
+            "actor": b.actor,
+            "purpose": b.purpose,
+        }
+        terms |= {"partitions": parts | {"declared_by": b.partitions.declared_by}} if b.partitions and parts else {}
+        terms |= {"renews": b.renews, "period": self.period} if b.renews else {}
+        terms |= {"part_of": b.part_of} if b.part_of else {}
+        amounts = {
+            name: {"psi": amount.psi, "kappa": amount.kappa}
+            for name in ("cap", "spent", "remaining", "lifetime", "unit_total", "allotted")
+            if isinstance(amount := getattr(self, name), Guarantee)
+        }
+        changes = [
+            {"id": e.id, "time": e.time, "state": e.state, "purpose": e.purpose, "event": e.details()}
+            for e in self.changes
+        ]
+        units = [{"id": e.id} | {n: v for n, v in e.details().items() if n != "kind"} for e in self.units]
+        return terms | amounts | {"era": self.era, "closed": self.closed, "changes": changes, "units": units}
+
+
+def standing_of(chain: EntryLog, budget: Budget, partition: str = "") -> Balance:
+    """How a budget stands now: in the period that the clock says, if it renews."""
+    last = chain.last_of(budget.name)
+    if last is None:
+        raise UnknownBudgetError(f"no budget {budget.name!r} was opened in this ledger. psidp ledger show lists them.")
+    standing = Balance.read(last.standing)
+    if budget.renews:
+        period = period_of(budget.renews, chain.now(last))
+        standing = standing.renewed(period) if period > standing.period else standing
+    part = chain.last_of(budget.name, partition) if partition else None
+    return standing.at_partition(None if part is None else Balance.read(part.standing))
+
+
+def report_of(chain: EntryLog, budget: Budget, units: tuple[Entry, ...] = ()) -> Report:
+    """The report on one budget."""
+    now, like = standing_of(chain, budget), budget.guarantee
+    return Report(
+        budget=budget,
+        cap=now.cap.guarantee_below(like),
+        spent=now.spent.total.guarantee(like),
+        remaining=(ZERO if now.closed else now.left()).guarantee_below(like),
+        lifetime=now.lifetime.total.guarantee(like),
+        unit_total=_unit_total(chain, budget).guarantee(like),
+        allotted=now.allotted.guarantee(like),
+        era=now.era,
+        period=now.period,
+        closed=now.closed,
+        changes=tuple(chain.changes(budget.name)),
+        units=units,
+    )
+
+
+def _unit_total(chain: EntryLog, budget: Budget) -> Cost:
+    """Everything ever spent on the budget's unit under its adjacency, over all budgets."""
+    total = ZERO
+    for entry in chain.changes():
+        if entry.state == "opened":
+            terms = entry.details()
+            if (terms["unit"], terms["adjacency"]) == (budget.unit, budget.adjacency):
+                last = chain.last_of(entry.budget)
+                total += ZERO if last is None else Balance.read(last.standing).lifetime.total
+    return total
+
+
+def history_of(chain: EntryLog, budget: Budget, points: int) -> list[tuple[str, float]]:
+    """Time and lifetime psi at so many entries of a budget, evenly spread; however long the ledger, a few look-ups."""
+    first, last = chain.opening_of(budget.name), chain.last_of(budget.name)
+    if last is None:
+        return []
+    ids = {first.id + (last.id - first.id) * k // max(points - 1, 1) for k in range(points)}
+    found = (chain.last_of(budget.name, until=i) for i in sorted(ids))
+    return [(e.time, Balance.read(e.standing).lifetime.total.psi) for e in found if e is not None]

@@ -1,0 +1,67 @@
+"""The ledger's schema as readable SQL files, one per version, and how a database is brought to the newest."""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from uuid import uuid4
+
+from sqlalchemy import Connection, func, inspect, select
+
+from psidp.errors import NewerLedgerError, NotALedgerError
+from psidp.ledger.entry import LEDGER
+
+__all__ = ["VERSION", "create", "identity_of", "migrate", "version_of"]
+
+VERSION = 1
+"""The newest version this program knows."""
+
+
+def statements(version: int, dialect: str) -> Iterator[str]:
+    """The statements of one version: what both databases read, then what only this one does."""
+    for name in (f"{version}.sql", f"{version}-{dialect}.sql"):
+        file = files(__package__) / name
+        if file.is_file():
+            for paragraph in file.read_text(encoding="utf-8").split("\n\n"):
+                lines = [line for line in paragraph.splitlines() if not line.lstrip().startswith("--")]
+                if any(line.strip() for line in lines):
+                    yield "\n".join(lines)
+
+
+def version_of(connection: Connection, shown: str) -> int:
+    """The version of the ledger there; 0 where there is room for one; a refusal where there is something else."""
+    names = inspect(connection).get_table_names()
+    if "psidp_ledger" not in names:
+        if names and connection.dialect.name == "sqlite":
+            raise NotALedgerError(f"{shown} is not a ledger: it is a database with {len(names)} tables of others.")
+        return 0
+    version = connection.execute(select(func.max(LEDGER.c.version))).scalar()
+    if not (isinstance(version, int) and version >= 1):
+        raise NotALedgerError(f"{shown} is not a ledger: it does not say its version.")
+    if version > VERSION:
+        raise NewerLedgerError(
+            f"The ledger {shown} has version {version}; this psidp knows versions up to {VERSION}. "
+            "Install a newer psidp."
+        )
+    return version
+
+
+def create(connection: Connection, applied: str, identity: str = "") -> None:
+    """A new, empty ledger of the newest version."""
+    _bring(connection, 0, identity or str(uuid4()), applied)
+
+
+def migrate(connection: Connection, version: int, applied: str) -> None:
+    """An older ledger brought forward; the caller's one transaction holds all steps or none."""
+    _bring(connection, version, identity_of(connection), applied)
+
+
+def identity_of(connection: Connection) -> str:
+    """The seed of the hash chain."""
+    query = select(LEDGER.c.identity).order_by(LEDGER.c.version).limit(1)
+    return str(connection.execute(query).scalar())
+
+
+def _bring(connection: Connection, version: int, identity: str, applied: str) -> None:
+    for step in range(version + 1, VERSION + 1):
+        for statement in statements(step, connection.dialect.name):
+            connection.exec_driver_sql(statement)
+        connection.execute(LEDGER.insert().values(version=step, identity=identity, applied=applied))

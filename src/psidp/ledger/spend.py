@@ -1,0 +1,152 @@
+"""Spend: one release paid for before it is drawn."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection
+
+from psidp.errors import KeyConflictError, LedgerError
+from psidp.guarantee import Guarantee
+from psidp.ledger.budget import Budget
+from psidp.ledger.entry import Entry, digest
+from psidp.ledger.json_value import from_json, to_json
+from psidp.ledger.log import Clock, EntryLog
+from psidp.ledger.store import Store
+from psidp.ledger.unit_column import FIELDS, Known, said
+
+__all__ = ["Spend", "request_digest"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Spend:
+    """A spend that becomes durable when its block is entered; the block may then release something.
+
+    `entry` is the spend as the ledger holds it. If the block raises, the spend stays, and a further entry says that
+    nothing was released. Nothing refunds.
+
+    With an idempotency key, what is released goes through `answer`, which stores it first. A retry under the same key
+    gets that very answer and spends nothing; `stored` then says that it was not drawn by this one.
+    """
+
+    store: Store
+    clock: Clock
+    budget: Callable[[EntryLog], Budget]
+    known: Callable[[EntryLog], Known | None]
+    guarantee: Guarantee
+    purpose: str
+    event: Mapping[str, Any]
+    partition: str = ""
+    retry_key: str = ""
+    request: str = ""
+    entry: Entry = field(init=False)
+    answered: bool = field(init=False, default=False)
+    stored: bool = field(init=False, default=False)
+    _answer: Any = field(init=False, default=None)
+    _drawn: bool = field(init=False, default=False)
+
+    def __enter__(self) -> Self:
+        self.entry = self.store.write(self._recorded)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if error is None or self.answered:
+            return
+        try:
+            self.store.write(lambda connection: self._failed(connection, error))
+        except LedgerError as trouble:
+            error.add_note(f"Entry {self.entry.id} stays spent, and the ledger could not note why: {trouble}")
+
+    @property
+    def id(self) -> int:
+        """The number of the spend's entry."""
+        return self.entry.id
+
+    def once(self) -> Entry:
+        """The durable spend, made once under its key, for what is released later in parts at no further cost.
+
+        A second call, after a crash or from somebody else at the same time, gets the same entry and spends nothing. It
+        takes the place of the block: what this spend pays for has to be stored under a key of its own before it leaves.
+        """
+        return self.store.write(self._made_once)
+
+    def answer(self, draw: Callable[[], Any]) -> Any:
+        """What `draw` draws, stored before it is returned where there is a key; or the answer that is stored already.
+
+        Under a key the answer has to be made of numbers (infinities and NaN among them), text, lists, mappings and
+        NumPy arrays. It comes back with the same values, NumPy's as Python's numbers and lists.
+        """
+        if self.answered:
+            return self._answer
+        self._drawn = True
+        drawn = draw()
+        if not self.retry_key:
+            return drawn
+        text = to_json(drawn)
+        kept = self.store.write(lambda connection: self._stored(connection, text))
+        self._keep(kept)
+        self.stored = kept.refers != self.id
+        return self._answer
+
+    def _recorded(self, connection: Connection) -> Entry:
+        """The durable spend; or, under a key that was answered, that answer."""
+        chain = EntryLog(connection, self.clock)
+        budget = self.budget(chain)
+        budget.check_spend(self.guarantee, self.partition)
+        event = said(budget, self.known(chain), self.event) if "unit_column" in self.event else self.event
+        answer = self._asked_before(chain) if self.retry_key else None
+        if answer is not None:
+            self._keep(answer)
+            self.stored = True
+            return answer
+        return chain.append(
+            budget, "spent", event, self.guarantee, partition=self.partition, purpose=self.purpose, key=self.retry_key,
+            request=self.request,
+        )  # fmt: skip
+
+    def _made_once(self, connection: Connection) -> Entry:
+        """The spend that is under the key already, or a new one."""
+        chain = EntryLog(connection, self.clock)
+        self._asked_before(chain)
+        earlier = [e for e in chain.under_key(self.budget(chain).name, self.retry_key) if e.state == "spent"]
+        return earlier[0] if earlier else self._recorded(connection)
+
+    def _asked_before(self, chain: EntryLog) -> Entry | None:
+        """The answer under the same key, if there is one; a different request is refused."""
+        answer = None
+        for entry in chain.under_key(self.budget(chain).name, self.retry_key):
+            if entry.request != self.request:
+                raise KeyConflictError(
+                    f"retry_key {self.retry_key!r} of budget {entry.budget!r} was used for another request, in entry "
+                    f"{entry.id}; nothing was spent and nothing released. Use a new key for a new request."
+                )
+            answer = answer or (entry if entry.state == "answered" else None)
+        return answer
+
+    def _stored(self, connection: Connection, text: str) -> Entry:
+        """The durable answer; the first one, where two asked at once."""
+        chain = EntryLog(connection, self.clock)
+        earlier = self._asked_before(chain)
+        return earlier or chain.append(
+            self.entry.budget, "answered", {"kind": "answered"}, refers=self.id, key=self.retry_key,
+            request=self.request, answer=text,
+        )  # fmt: skip
+
+    def _failed(self, connection: Connection, error: BaseException) -> Entry:
+        """The note that a block raised: the type of the error only, since its words may speak of the data."""
+        state = "interrupted" if self._drawn else "withheld"
+        event = {"kind": state, "error": type(error).__name__}
+        return EntryLog(connection, self.clock).append(
+            self.entry.budget, state, event, refers=self.id, key=self.retry_key, request=self.request
+        )
+
+    def _keep(self, entry: Entry) -> None:
+        self.answered, self._answer = True, from_json(entry.answer)
+
+
+def request_digest(request: Any, guarantee: Guarantee, event: Mapping[str, Any], partition: str) -> str:
+    """What makes two requests the same: what was asked, at which price, of which part of the data."""
+    priced = {name: value for name, value in event.items() if name not in FIELDS}
+    asked = {"request": request, "event": priced, "partition": partition} | guarantee.to_dict()
+    return digest(asked)

@@ -1,0 +1,93 @@
+"""Notion: the ways to name a Gaussian mechanism, each complete in itself, and the psi that each stands for."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import wraps
+from inspect import signature
+from math import inf, nan
+from typing import Any, ParamSpec, TypeVar
+
+from psidp.maths.profile_inverse import psi_from_epsilon_delta
+from psidp.maths.renyi import psi_from_rho, psi_from_zcdp
+from psidp.maths.roc import psi_from_advantage, psi_from_auc, psi_from_rates
+from psidp.maths.rounding import up_until
+from psidp.symbols import SYMBOLS, symbol
+
+__all__ = ["NOTIONS", "known_by_our_names", "psi_of", "worth"]
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+NOTIONS = (
+    ("psi",),
+    ("epsilon", "delta"),
+    ("sensitivity", "sigma"),
+    ("auc",),
+    ("advantage",),
+    ("tpr", "fpr"),
+    ("alpha", "rho"),
+    ("zcdp",),
+)
+"""The ways to name a Gaussian mechanism, each complete in itself."""
+_UP = {"psi", "sensitivity", "fpr", "alpha"}
+"""What is rounded up where it is no float, so that psi errs on the private side; the rest is rounded down."""
+
+
+def psi_of(notion: dict[str, float]) -> float:
+    """psi of the Gaussian mechanism with exactly one of NOTIONS; rounded up.
+
+    Examples:
+        >>> psi_of({"sensitivity": 1, "sigma": 2})
+        0.5
+    """
+    given = tuple(notion)
+    match = next((names for names in NOTIONS if set(names) == set(given)), None)
+    if match is None:
+        ways = " | ".join(" and ".join(names) for names in NOTIONS)
+        half = next((names for names in NOTIONS if given and set(given) < set(names)), ())
+        todo = "".join(f" Give {name} as well." for name in half if name not in given)
+        todo += "".join(f" {name} is called {own} here." for name in given for own in _own_names(name))
+        raise TypeError(f"exactly one notion must be given: {ways}; got {', '.join(given) or 'none'}.{todo}")
+    numbers = [
+        symbol(name).at_least(notion[name]) if name in _UP else symbol(name).at_most(notion[name]) for name in match
+    ]
+    if match == ("sensitivity", "sigma"):
+        sensitivity, sigma = numbers
+        return up_until(sensitivity / sigma, lambda p: Fraction(p) * Fraction(sigma) >= Fraction(sensitivity))
+    roads: dict[tuple[str, ...], Any] = {
+        ("psi",): float,
+        ("epsilon", "delta"): psi_from_epsilon_delta,
+        ("auc",): psi_from_auc,
+        ("advantage",): psi_from_advantage,
+        ("tpr", "fpr"): psi_from_rates,
+        ("alpha", "rho"): lambda alpha, rho: psi_from_rho(rho, alpha),
+        ("zcdp",): psi_from_zcdp,
+    }
+    return worth(float(roads[match](*numbers)), notion)
+
+
+def known_by_our_names(call: Callable[Given, Made]) -> Callable[Given, Made]:
+    """`call`, which refuses a notion under another library's name with the name that it has here."""
+    known = signature(call).parameters.keys()
+
+    @wraps(call)
+    def checked(*args: Given.args, **given: Given.kwargs) -> Made:
+        if not given.keys() <= known:
+            psi_of({name: nan for name in given if name not in ("adjacency", "unit")})  # refuses
+        return call(*args, **given)
+
+    return checked
+
+
+def _own_names(name: str) -> list[str]:
+    """What a notion that others call `name` is called here: mu is psi."""
+    ways = [symbol(own) for names in NOTIONS for own in names]
+    return [s.name for s in ways if name not in SYMBOLS and name in s.elsewhere.replace(",", " ").split()]
+
+
+def worth(psi: float, claim: dict[str, float], verdict: str = "allows any psi: it promises no privacy") -> float:
+    """psi itself, or the sentence that refuses a claim which no finite psi covers."""
+    if not psi < inf:
+        said = ", ".join(f"{name}={value}" for name, value in claim.items())
+        raise ValueError(f"{said} {verdict}.")
+    return psi

@@ -1,0 +1,146 @@
+"""StreamStore: where a stream's plan and the numbers it released are kept, each exactly once.
+
+In a ledger, under idempotency keys: `stream NAME: opened` is the spend that paid for all periods, and holds the
+strategy's whole numbers; `stream NAME: period 7` holds what period 7 released, at no further cost.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from psidp.errors import KeyConflictError
+from psidp.guarantee import Guarantee
+from psidp.ledger.entry import Entry
+from psidp.ledger.json_value import from_json
+from psidp.ledger.ledger import Ledger
+from psidp.symbols import check_text
+
+__all__ = ["LedgerStore", "MemoryStore", "StreamStore"]
+
+Draw = Callable[[], list[int]]
+LONGEST = 200
+
+
+class StreamStore(Protocol):
+    """What a stream needs of its memory."""
+
+    def opening(self, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The event that opened the stream, if it was opened; refused where it was opened for something else."""
+
+    def open(self, guarantee: Guarantee, event: Mapping[str, Any], purpose: str) -> Mapping[str, Any]:
+        """The event that opened the stream: this one, or the first, where somebody was faster."""
+
+    def released(self, period: int) -> list[int] | None:
+        """What a period released, if it did."""
+
+    def release(self, period: int, draw: Draw) -> tuple[list[int], bool]:
+        """What `draw` draws, kept before it is given back; or what was kept already, and True."""
+
+
+class MemoryStore:
+    """A memory that ends with the process, and keeps no budget."""
+
+    def __init__(self) -> None:
+        self._event: Mapping[str, Any] | None = None
+        self._released: dict[int, list[int]] = {}
+
+    def opening(self, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The event that opened the stream, if it was opened."""
+        return self._event
+
+    def open(self, guarantee: Guarantee, event: Mapping[str, Any], purpose: str) -> Mapping[str, Any]:
+        """The event that opened the stream."""
+        self._event = self._event or event
+        return self._event
+
+    def released(self, period: int) -> list[int] | None:
+        """What a period released, if it did."""
+        return self._released.get(period)
+
+    def release(self, period: int, draw: Draw) -> tuple[list[int], bool]:
+        """What `draw` draws, or what was kept already."""
+        if period in self._released:
+            return self._released[period], True
+        return self._released.setdefault(period, draw()), False
+
+
+class LedgerStore:
+    """A stream of this name in a budget.
+
+    Guarantees:
+        The stream is paid for once, whoever opens it how often. A number leaves only after it is durable, and what is
+        durable is never drawn again: a process may be killed at any line, and two may publish at once.
+    """
+
+    def __init__(self, ledger: Ledger, budget: str, name: str) -> None:
+        self._ledger, self._budget = ledger, budget
+        self._name = check_text("name", name, LONGEST)
+        terms = ledger.budget(budget)
+        if terms.renews:
+            raise ValueError(
+                f"budget {budget!r} renews every {terms.renews}, and a stream is paid for once, for all its periods: "
+                "what it releases after a renewal would be paid by nobody. Open a budget that does not renew."
+            )
+        self._nothing = Guarantee(0.0, 0.0, terms.adjacency, terms.unit)
+        self._opened: Entry | None = None
+
+    def opening(self, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The event that opened the stream, if it was opened; refused where it was opened for something else."""
+        under = self._ledger.under_key(self._budget, self._key)
+        self._opened = next((entry for entry in under if entry.state == "spent"), None)
+        if self._opened is None:
+            return None
+        event = self._opened.details()
+        if event.get("asked") != asked:
+            raise KeyConflictError(
+                f"stream {self._name!r} of budget {self._budget!r} was opened for something else, in entry "
+                f"{self._opened.id}{_difference(event.get('asked'), asked)}; nothing was spent and nothing released. "
+                "Use a new name for a new stream."
+            )
+        return event
+
+    def open(self, guarantee: Guarantee, event: Mapping[str, Any], purpose: str) -> Mapping[str, Any]:
+        """The event that opened the stream: this one, or the first, where somebody was faster."""
+        self._opened = self._ledger.spend(
+            self._budget,
+            guarantee,
+            purpose=purpose or f"stream {self._name}, all periods",
+            event=event,
+            retry_key=self._key,
+            request=event["asked"],
+        ).once()
+        return self._opened.details()
+
+    def released(self, period: int) -> list[int] | None:
+        """What a period released, if it did."""
+        under = self._ledger.under_key(self._budget, self._period_key(period))
+        return next((from_json(entry.answer) for entry in under if entry.state == "answered"), None)
+
+    def release(self, period: int, draw: Draw) -> tuple[list[int], bool]:
+        """What `draw` draws, durable before it is given back; or what is stored already, and True."""
+        if self._opened is None:
+            raise ValueError(f"stream {self._name!r} must be open before it releases anything. Open it first: open().")
+        spend = self._ledger.spend(
+            self._budget,
+            self._nothing,
+            purpose=f"stream {self._name}, period {period}; entry {self._opened.id} paid for it",
+            retry_key=self._period_key(period),
+            request={"stream": self._name, "period": period, "opened": self._opened.hash},
+        )
+        with spend as entry:
+            return entry.answer(draw), entry.stored
+
+    @property
+    def _key(self) -> str:
+        return f"stream {self._name}: opened"
+
+    def _period_key(self, period: int) -> str:
+        return f"stream {self._name}: period {period}"
+
+
+def _difference(before: Any, now: Mapping[str, Any]) -> str:
+    """The first term that differs, in words."""
+    before = before if isinstance(before, dict) else {}
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
+            return f": {name} was {before.get(name)!r}, got {name}={now.get(name)!r}"
+    return ""

@@ -1,1 +1,0 @@
-"""The only memory in the house: mechanism, ledger, curator. This floor knows nothing of screens."""

@@ -1,0 +1,145 @@
+"""Places of examples: all arrangements alike, none that depends on who else was drawn, enough of them for any draw."""
+
+from collections import Counter
+from itertools import permutations
+from math import comb
+
+import mpmath
+import pytest
+import torch
+from scipy.stats import binom, chi2, poisson
+from torch import nn
+
+from psidp.bridges.torch import PrivateStep
+from psidp.bridges.torch.step.examples import micro_batches
+from psidp.bridges.torch.step.slots import RARE, enough, even, order, overflow
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(("total", "slots"), [(2, 4), (3, 4), (4, 4), (3, 0)])
+def test_all_arrangements_are_equally_likely(total, slots):
+    used = max(total, slots)
+    possible = {tuple(i if i < total else -1 for i in p) for p in permutations(range(used))}
+    counts = Counter(tuple(order(total, slots).tolist()) for _ in range(6000))
+    assert set(counts) == possible
+    mean = 6000 / len(possible)
+    statistic = sum((seen - mean) ** 2 / mean for seen in counts.values())
+    assert chi2.sf(statistic, len(possible) - 1) > 1e-6  # one false alarm in a million
+
+
+@pytest.mark.parametrize("total", [1, 2, 4, 5])
+def test_to_leave_one_out_leaves_the_law_of_the_others_places(total):
+    slots = 5
+    with_it = Counter(p.index(0) for p in permutations(range(slots)))  # one example's place, whatever the total
+    assert len(set(with_it.values())) == 1
+    arrangements = Counter()
+    for p in permutations(range(slots)):
+        who = [i if i < total else -1 for i in p]
+        arrangements[tuple(-1 if i == total - 1 else i for i in who)] += 1  # the last one left out
+    fewer = Counter(tuple(i if i < total - 1 else -1 for i in p) for p in permutations(range(slots)))
+    assert arrangements == fewer
+
+
+def test_without_empty_places_at_most_one_other_example_changes_its_own():
+    total = 5
+    swapped = Counter()
+    for p in permutations(range(total)):
+        who = list(p)
+        gone = who.index(total - 1)
+        last = who.pop()
+        if gone < total - 1:
+            who[gone] = last  # the one in the last place takes the place left
+        swapped[tuple(who)] += 1
+    assert set(swapped) == set(permutations(range(total - 1)))
+    assert len(set(swapped.values())) == 1  # again all arrangements alike
+
+
+@pytest.mark.parametrize("expected", [0.5, 3.0, 64.0, 256.0, 1000.0, 65536.0])
+def test_a_draw_exceeds_the_places_no_more_often_than_said(expected):
+    for slots in (enough(expected), enough(expected, 1e-19), int(2 * expected) + 1, int(expected)):
+        said = overflow(expected, slots)
+        assert poisson.sf(slots, expected + 1) <= said
+        for n in (int(expected) * 3 + 5, 10**6):
+            assert binom.sf(slots, n, expected / n) + binom.sf(slots, n + 1, expected / n) <= 2 * said
+    for chance in (RARE, 1e-3, 1e-19):
+        assert overflow(expected, enough(expected, chance)) <= chance < overflow(expected, enough(expected, chance) - 1)
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 64, 256, 10**6])
+def test_micro_batches_are_as_few_as_can_be_and_all_of_the_least_size(most):
+    for slots in (1, 2, 63, 64, 65, 1274, 4587):
+        size = even(slots, most)
+        assert size <= most
+        assert -(-slots // size) == -(-slots // most)
+        assert (size - 1) * -(-slots // most) < slots
+
+
+def test_fewer_places_than_expected_promise_nothing():
+    assert overflow(100.0, 50) == 1.0
+    assert overflow(100.0, 100) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("micro_batch", "slots", "kappa"), [(1, None, 0.0), (1, 100, 0.0), (8, 0, 1.0), (8, 1000, 0.0)]
+)
+def test_kappa_is_the_chance_that_a_place_changes(micro_batch, slots, kappa):
+    step = PrivateStep(
+        nn.Linear(2, 1),
+        nn.functional.mse_loss,
+        clip=1.0,
+        noise_multiplier=1.0,
+        expected_batch=64,
+        micro_batch=micro_batch,
+        slots=slots,
+    )
+    assert step.kappa == pytest.approx(kappa, abs=1e-300)
+    assert step.slots == (1000 if slots == 1000 else 0)  # nothing is computed for nobody where all have one place
+
+
+def test_unless_told_a_step_has_places_enough():
+    step = PrivateStep(
+        nn.Linear(2, 1), nn.functional.mse_loss, clip=1.0, noise_multiplier=1.0, expected_batch=64, micro_batch=8
+    )
+    assert (step.slots, step.micro_batch) == (136, 8)
+    assert step.slots >= enough(64.0)
+    assert 0 < step.kappa <= RARE
+
+
+@pytest.mark.parametrize(("total", "slots", "size"), [(7, 0, 3), (7, 12, 4), (0, 4, 4), (0, 0, 4), (5, 5, 8)])
+def test_every_example_is_in_one_place_and_empty_places_hold_zeros(total, slots, size):
+    x = torch.arange(1.0, total + 1)[:, None].expand(total, 3)
+    batches = list(micro_batches(x, {"y": x[:, 0].long()}, order(total, slots), size, CPU))
+    assert len(batches) == -(-max(total, slots) // size)
+    found = []
+    for inputs, targets, live in batches:
+        assert inputs.shape == (size, 3)
+        assert torch.equal(inputs[:, 0].long(), targets["y"])
+        assert torch.equal(live, inputs[:, 0] > 0)
+        found += inputs[live, 0].tolist()
+    assert sorted(found) == list(range(1, total + 1))
+
+
+def test_how_many_micro_batches_there_are_does_not_depend_on_the_draw():
+    step = PrivateStep(
+        nn.Linear(2, 1), nn.functional.mse_loss, clip=1.0, noise_multiplier=1.0, expected_batch=4, micro_batch=2
+    )
+    calls = []
+    gradients = step.gradients
+    step.gradients = lambda x, y: calls.append(1) or gradients(x, y)
+    numbers = set()
+    for n in (0, 3, step.slots):
+        calls.clear()
+        step(torch.randn(n, 2), torch.randn(n, 1))
+        numbers.add(len(calls))
+    assert numbers == {step.slots // 2}
+    assert comb(step.slots, 3) > 1000  # places enough to be somewhere else each time
+
+
+@pytest.mark.parametrize(("mean", "slots"), [(1e7, 10_225_000), (2.0**40, 2**40 + 5 * 2**20), (1.0, 40), (64.0, 130)])
+def test_the_chance_to_exceed_the_places_is_never_rounded_down(mean, slots):
+    with mpmath.workdps(60):
+        m, s = mpmath.mpf(mean) + 1, mpmath.mpf(slots) + 1
+        chernoff = mpmath.exp(s - m - s * mpmath.log(s / m))
+        assert overflow(mean, slots) >= chernoff > 0
+        assert overflow(mean, slots) <= 1.1 * chernoff + 5e-324

@@ -1,0 +1,233 @@
+"""psidp release table on the command line: answers, plans, ledgers, engines and refusals."""
+
+import csv
+import io
+import json
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from psidp import Ledger
+from psidp.cli import main, release_table
+
+
+@pytest.fixture
+def psidp(monkeypatch, capsys):
+    """Run the command: exit code, standard output, standard error."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["psidp", "release", "table", *map(str, words)])
+        with pytest.raises(SystemExit) as exit:
+            main.main()
+        out, err = capsys.readouterr()
+        return exit.value.code or 0, out, err
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path):
+    """visits.parquet, wards.csv and a ledger with a budget."""
+    rows = [{"patient_id": n % 40, "ward": "AB"[n % 2], "cost": float(n), "age": n % 90} for n in range(200)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "visits.parquet")
+    (tmp_path / "wards.csv").write_text("ward\nA\nB\nC\n")
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.open("survey", psi=1.0, kappa=1e-6, unit="patient", actor="Ann", purpose="test")
+    ledger.dispose()
+    return tmp_path
+
+
+def test_the_line_of_the_help_works(psidp, files):
+    words = [
+        "--unit-column",
+        "patient_id",
+        "--count",
+        "--sum",
+        "cost:0:5000",
+        "--by",
+        "ward",
+        "--groups",
+        files / "wards.csv",
+    ]
+    paid = ["--psi", 0.2, "--ledger", files / "ledger.db", "--budget", "survey"]
+    code, out, err = psidp(files / "visits.parquet", *words, *paid)
+    assert code == 0
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [(row["ward"], row["statistic"]) for row in rows][:3] == [
+        ("A", "count"),
+        ("A", "sum of cost"),
+        ("B", "count"),
+    ]
+    assert "Budget 'survey' has psi = 0.979795 left." in err
+    code, out, err = psidp(files / "visits.parquet", *words, *paid[2:], "--psi", 3)
+    assert (code, out) == (2, "")
+    assert "this release needs 3" in err
+
+
+def test_another_unit_than_the_budgets_needs_words_which_show_tells(psidp, files, monkeypatch, capsys):
+    asked = [files / "visits.parquet", "--count", "--psi", 0.1, "--ledger", files / "ledger.db", "--budget", "survey"]
+    code, out, err = psidp(*asked, "--rows-are-units")
+    assert (code, out) == (2, "")
+    assert "every row would count as one patient" in " ".join(err.split())
+    assert psidp(*asked, "--unit-column", "patient_id")[0] == 0
+    code, out, err = psidp(*asked, "--unit-column", "age")
+    assert (code, out) == (2, "")
+    assert "must be 'patient_id' for budget 'survey', as entry 2 says, got unit='age'" in " ".join(err.split())
+    assert psidp(*asked, "--unit-column", "age", "--same-unit", "each has an age of their own")[0] == 0
+    assert psidp(*asked, "--rows-are-units", "--same-unit", "one row each")[0] == 0
+    monkeypatch.setattr(sys, "argv", ["psidp", "ledger", "show", str(files / "ledger.db"), "survey"])
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main.main()
+    shown = " ".join(capsys.readouterr().out.split())
+    for line in (
+        "entry 2 column patient_id names each patient",
+        "entry 3 column age names each patient, the same as column patient_id names: each has an age of their own",
+        "entry 4 every row is one patient, the same as column patient_id names: one row each",
+    ):
+        assert line in shown
+    Ledger(files / "ledger.db").verify()
+
+
+def test_a_csv_file_is_read_by_use_or_by_declared_types(psidp, files):
+    lines = [f"{n},{n % 3},{n % 90}" for n in range(180)]
+    (files / "v.csv").write_text("\n".join(["patient_id,floor,age", *lines, '180,"0,7', "181,n/a,n/a"]) + "\n")
+    words = [
+        "--unit-column",
+        "patient_id",
+        "--count",
+        "--mean",
+        "age:0:90",
+        "--by",
+        "floor",
+        "--groups",
+        "0,1,2",
+        "--psi",
+        1e6,
+    ]
+    for more in ([], ["--type", "floor:int64", "--type", "age:float64"]):
+        code, out, _ = psidp(files / "v.csv", *words, *more, "--where", "age >= 45")
+        assert code == 0
+        rows = [float(row["value"]) for row in csv.DictReader(io.StringIO(out))]
+        assert [round(value, 1) for value in rows] == [30.0, 66.0, 30.0, 67.0, 30.0, 68.0]
+
+
+def test_an_answer_that_cannot_be_written_to_its_file_is_not_lost(psidp, files):
+    (files / "answer.csv").mkdir()
+    words = ["--rows-are-units", "--count", "--psi", 0.2, "--output", files / "answer.csv"]
+    code, out, err = psidp(files / "visits.parquet", *words)
+    assert code == 2
+    assert out.startswith("statistic,value,")
+    assert "could not be written to" in err
+    assert "stands on standard output instead" in err
+
+
+def test_a_plan_shows_sql_and_spends_nothing(psidp, files):
+    words = [
+        files / "visits.parquet",
+        "--unit-column",
+        "patient_id",
+        "--count",
+        "--by",
+        "ward",
+        "--groups",
+        "A,B",
+        "--psi",
+        0.5,
+    ]
+    code, out, _ = psidp(*words, "--plan", "--ledger", files / "ledger.db", "--budget", "survey")
+    assert code == 0
+    assert "GROUP BY" in out
+    assert "sigma 2.02031, standard error 2.02" in out  # 2 % of psi^2 measure what clipping takes
+    words += ["--clipping-share", 0]
+    assert json.loads(psidp(*words, "--plan", "--json")[1])["expected"][0]["sigma"] == pytest.approx(2.0)
+    ledger = Ledger(files / "ledger.db")
+    assert [entry.state for entry in ledger.entries()] == ["opened"]
+    ledger.dispose()
+
+
+def test_every_aggregate_has_its_flag(psidp, files):
+    flags = ["--units", "--mean", "cost:0:200", "--variance", "cost:0:200", "--deviation", "cost:0:200"]
+    flags += ["--histogram", "age:0,30,60,90", "--quantiles", "age:0,30,60,90:0.5", "--where", "age >= 10"]
+    terms = ["--unit-column", "patient_id", "--psi", 5, "--contribution", "auto", "--json", "--output", files / "a.csv"]
+    code, out, _ = psidp(files / "visits.parquet", *flags, *terms)
+    assert code == 0
+    assert len(json.loads(out)["rows"]) == 8
+    assert (files / "a.csv").read_text().startswith("statistic,value,standard_error,lower,upper,flag\n")
+    code, out, _ = psidp(
+        files / "visits.parquet", "--rows-are-units", "--count", "--psi", 1, "--adjacency", "replace-one", "--json"
+    )
+    assert json.loads(out)["guarantee"] == {"psi": 1.0, "kappa": 0.0, "adjacency": "replace-one", "unit": "record"}
+    code, out, _ = psidp(
+        files / "visits.parquet",
+        "--unit-column",
+        "patient_id",
+        "--units",
+        "--by",
+        "ward",
+        "--private-groups",
+        "1e-9:2",
+        "--psi",
+        3,
+    )
+    assert code == 0
+
+
+REFUSED = {
+    "no unit": (["--count", "--psi", 1], "--rows-are-units"),
+    "no bounds": (["--unit-column", "patient_id", "--sum", "cost", "--psi", 1], "column:lower:upper"),
+    "bounds of words": (["--unit-column", "patient_id", "--sum", "cost:a:b", "--psi", 1], "must be a number"),
+    "bounds reversed": (["--unit-column", "patient_id", "--sum", "cost:5:0", "--psi", 1], "lower < upper"),
+    "both kinds of keys": (
+        [
+            "--unit-column",
+            "patient_id",
+            "--count",
+            "--by",
+            "ward",
+            "--groups",
+            "A",
+            "--private-groups",
+            "1e-9:2",
+            "--psi",
+            1,
+        ],
+        "not both",
+    ),
+    "half a private key": (
+        ["--unit-column", "patient_id", "--count", "--by", "ward", "--private-groups", "1e-9", "--psi", 1],
+        "kappa:at_most",
+    ),
+    "edges": (["--unit-column", "patient_id", "--histogram", "age", "--psi", 1], "column:edge"),
+    "psi": (["--unit-column", "patient_id", "--count", "--psi", "nan"], "got psi=nan"),
+    "output": (["--unit-column", "patient_id", "--count", "--psi", 1, "--output", "x.xlsx"], ".csv"),
+    "budget alone": (["--unit-column", "patient_id", "--count", "--psi", 1, "--budget", "x"], "given together"),
+    "engine": (["--unit-column", "patient_id", "--count", "--psi", 1, "--engine", "oracle://x"], "engine must be"),
+    "no type": (
+        ["--unit-column", "patient_id", "--count", "--psi", 1, "--type", "age"],
+        "column:type, such as age:int64",
+    ),
+    "type of a typed column": (
+        ["--unit-column", "patient_id", "--count", "--psi", 1, "--type", "age:int64"],
+        "types must name",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(REFUSED))
+def test_a_refusal_is_a_sentence_and_exit_code_two(psidp, files, case):
+    words, said = REFUSED[case]
+    code, out, err = psidp(files / "visits.parquet", *words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_a_bar_is_drawn_while_somebody_watches(psidp, files, monkeypatch):
+    real = release_table.Console
+    monkeypatch.setattr(release_table, "Console", lambda stderr: real(stderr=stderr, force_terminal=True))
+    code, _, err = psidp(files / "visits.parquet", "--unit-column", "patient_id", "--count", "--psi", 1)
+    assert code == 0
+    assert "the engine counts" in err

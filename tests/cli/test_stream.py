@@ -1,0 +1,95 @@
+"""psidp stream on the command line: plan, open, publish once, show; the same refusals as in Python."""
+
+import csv
+import io
+import json
+import sys
+
+import pytest
+
+from psidp import Ledger
+from psidp.cli import main
+
+
+@pytest.fixture
+def psidp(monkeypatch, capsys, tmp_path):
+    """Run a command of psidp stream about a stream of three weeks in 2020: exit code, standard output and error."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i},{'AB'[i % 2]},2020-01-{6 + i % 21:02}" for i in range(420)]
+    (tmp_path / "visits.csv").write_text("\n".join(["patient_id,ward,loaded_at", *rows]) + "\n")
+    with Ledger("ledger.db") as ledger:
+        ledger.open("survey", psi=1.0, unit="patient", actor="Ann", purpose="a test")
+    stream = (
+        "visits.csv --name visits --psi 0.5 --every week --since 2020-01-06 --periods 3 --arrived loaded_at --count"
+    )
+    stream += " --ledger ledger.db --budget survey --by ward --groups A,B"
+
+    def run(command, *more, options="--unit-column patient_id --at-most 1"):
+        words = ["psidp", "stream", command, *stream.split(), *options.split(), *more]
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as exit:
+            main.main()
+        out, err = capsys.readouterr()
+        return exit.value.code or 0, out, err
+
+    return run
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def entries():
+    with Ledger("ledger.db") as ledger:
+        ledger.verify()
+        return list(ledger.entries())
+
+
+def test_a_plan_spends_nothing_and_says_what_to_expect(psidp):
+    code, out, _ = psidp("plan")
+    assert code == 0
+    assert "3 periods, psi = 0.5 paid once; a unit is in at most 1 period." in out
+    assert "count, total to date" in out
+    values = json.loads(psidp("plan", "--json")[1])
+    assert values["psi"] <= 0.5
+    assert {row["question"] for row in values["expected"]} == {"single period", "total to date"}
+    assert len(entries()) == 1
+
+
+def test_what_is_not_open_is_not_published(psidp):
+    code, out, err = psidp("publish")
+    assert (code, out) == (2, "")
+    assert err.startswith("psidp: the stream must be open before it publishes or reads anything.")
+    assert len(entries()) == 1
+
+
+def test_open_twice_pays_once_and_publish_twice_publishes_once(psidp):
+    for _ in range(2):
+        code, out, _ = psidp("open", "--purpose", "visits by week")
+        assert (code, out) == (0, "Stream visits is open: psi 0.5 pays for 3 periods, every week since 2020-01-06.\n")
+    code, out, err = psidp("publish")
+    first = rows_of(out)
+    assert [row["period"] for row in first[::2]] == ["2020-01-06", "2020-01-13", "2020-01-20"]
+    assert all(abs(float(row["value"]) - 70) < 8 * float(row["standard_error"]) for row in first)
+    assert err == "Stream visits has 3 periods published.\n"
+    assert rows_of(psidp("publish")[1]) == []
+    assert rows_of(psidp("show", "--question", "single period")[1]) == first
+    totals = json.loads(psidp("show", "--json")[1])["published"]
+    assert [row["group"] for row in totals[-2:]] == [["A"], ["B"]]
+    assert abs(totals[-1]["value"] - 210) < 8 * totals[-1]["standard_error"]
+    assert len(rows_of(psidp("show", "--last", "2")[1])) == 4
+    assert [entry.psi > 0 for entry in entries() if entry.state == "spent"].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--unit-column patient_id", "at_most (periods in which one unit counts) must be a whole number"),
+        ("--at-most 1", "units must be named by --unit-column COLUMN"),
+        ("--unit-column patient_id --each day", "each (buckets of which a unit counts once) must be one of month"),
+    ],
+)
+def test_refusals_are_the_sentences_of_python(psidp, options, words):
+    code, out, err = psidp("plan", options=options)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"psidp: {words}")

@@ -1,0 +1,124 @@
+"""What many floors are tested on: the command line, SQLite files, a PostgreSQL server, a Spark session."""
+
+import importlib.util
+import itertools
+import os
+import shutil
+import sys
+
+import pytest
+
+from postgres import Server, why_no_server
+from psidp import Ledger
+from psidp.cli import main
+
+_count = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    reason = why_no_server()
+    if reason and os.environ.get("CI") == "true":
+        pytest.fail(f"PostgreSQL is needed: {reason}")
+    if reason:
+        pytest.skip(f"PostgreSQL: {reason}")
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def sqlite_url(tmp_path):
+    return str(tmp_path / "ledger.db")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request):
+    if request.param == "sqlite":
+        return request.getfixturevalue("sqlite_url")
+    return request.getfixturevalue("server").place(f"ledger_{next(_count)}")
+
+
+@pytest.fixture
+def ledger(url):
+    made = Ledger(url, patience=20.0)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def survey(ledger):
+    """A ledger with one budget of psi = 1."""
+    ledger.open("survey", psi=1.0, kappa=1e-6, actor="Ann", purpose="the 2026 survey")
+    return ledger
+
+
+@pytest.fixture(scope="module")
+def postgres(server):
+    """An Ibis connection to a schema of its own."""
+    ibis = pytest.importorskip("ibis")
+    connection = ibis.connect(server.place(f"curator_{next(_count)}"))
+    yield connection
+    connection.disconnect()
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """An Ibis connection to a Spark session in this process."""
+    reason = why_no_spark()
+    if reason and os.environ.get("CI") == "true":
+        pytest.fail(f"Spark is needed: {reason}")
+    if reason:
+        pytest.skip(f"Spark: {reason}")
+    import ibis
+    from pyspark.sql import SparkSession
+
+    quiet = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.adaptive.enabled": "false",
+    }
+    builder = SparkSession.builder.master("local[1]")
+    for name, value in quiet.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield ibis.pyspark.connect(session)
+    session.stop()
+
+
+def why_no_spark():
+    """Empty where a session can be started, else the reason."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "it is not installed (pip install 'psidp[spark]')"
+    if shutil.which("java") is None:
+        return "there is no Java runtime (Debian: apt-get install openjdk-17-jre-headless)"
+    return ""
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """The command as a user would type it: exit code, standard output, standard error."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["psidp", *map(str, words)])
+        try:
+            main.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def psidp(run):
+    """The same, by the command's name."""
+    return run

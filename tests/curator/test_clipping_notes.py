@@ -1,0 +1,243 @@
+"""What clipping took is said, from noisy numbers alone; what cannot be trusted is flagged; quantiles do not drift."""
+
+from dataclasses import replace
+from math import log
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from psidp import Curator, PrivateGroups, ask
+from psidp.curator.contribution import CANDIDATES, UnitNorms, best_contribution, grid_of, largest_contribution
+from psidp.curator.contribution_sql import SIZES
+from psidp.curator.estimate import Estimate, Noisy, estimates, flagged
+from psidp.curator.execute import Drawn, Part
+from psidp.curator.notes import what_clipping_took
+from psidp.curator.row_sql import coordinates
+
+EXACT = 1e6
+"""A psi at which noise is too small to see, so that what is computed can be compared."""
+
+
+def people(units=2000, each=50):
+    """Each person has so many rows, all of value 55, in four groups in turn."""
+    n = np.arange(units * each)
+    return pa.table({"who": n % units, "ward": (n // units) % 4, "x": np.full(units * each, 55.0)})
+
+
+def counted(norms):
+    """Units by the size of their norm, as the engine counts them."""
+    return np.histogram(norms, [0.0, *(np.nextafter(s, np.inf) for s in SIZES), np.inf])[0]
+
+
+def test_an_answer_says_how_many_were_clipped_and_how_much_that_took():
+    """2,000 people with 50 rows in one group: 0.98 is lost at contribution 1, a third of that at 32, nothing at 64."""
+    curator = Curator(people(), "who", protects="person")
+    for contribution, lost in ((1.0, 0.98), (8.0, 0.84)):
+        answer = curator.release(ask.count(), psi=EXACT, contribution=contribution)
+        said = answer.notes[1]
+        assert "About 2,000 of 2,000 had more, and clipping took about" in said
+        assert float(said.split("took about ")[1].split(" ")[0]) == pytest.approx(lost, abs=0.03)
+        assert [row["flag"] for row in answer] == ["clipping"]
+        assert 'Flag "clipping" (1 of 1 numbers)' in answer.summary()
+    answer = curator.release(ask.count(), psi=EXACT, contribution=64)
+    assert "Nobody was seen to have more; noise could hide up to" in answer.notes[1]
+    assert [row["flag"] for row in answer] == [""]
+    assert answer.value("count") == pytest.approx(100_000, abs=0.01)
+
+
+def test_without_a_share_nothing_is_measured_and_the_answer_says_so():
+    curator = Curator(people(100), "who")
+    answer = curator.release(ask.count(), psi=1.0, clipping_share=0.0)
+    assert "What clipping took was not measured." in answer.summary()
+    assert "not measured (clipping_share=0)" in answer.summary()
+    asked = curator._question([ask.count()], (), None, None, 1.0, 1.0, 0.95, 0.0)
+    assert asked.psi_of(asked.asks[0]) == pytest.approx(1.0, rel=1e-12)
+    assert asked.totals([1.0], [()], False)[0].measured == ()
+
+
+def test_where_nobody_can_be_clipped_nothing_is_measured():
+    rows = Curator(people(100), None)
+    assert "clipping took" not in rows.release(ask.count(), psi=1.0).summary()
+    units = Curator(people(100), "who").plan(ask.units(), by="ward", groups=range(4), psi=1.0, contribution=2)
+    assert units.expected[0].psi == pytest.approx(1.0)
+    one = Curator(people(100), "who").plan(ask.units(), by="ward", groups=range(4), psi=1.0, contribution=1)
+    assert one.expected[0].psi == pytest.approx(0.98**0.5)
+
+
+@pytest.mark.parametrize("share", [-0.1, 0.6, float("nan")])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(ValueError, match=r"clipping_share \(part of psi\^2 .*\) must be in \[0, 0.5\]"):
+        Curator(people(10), "who").plan(ask.count(), psi=1.0, clipping_share=share)
+
+
+def test_a_count_that_cannot_be_told_from_zero_is_marked():
+    answer = Curator(people(), "who").release(
+        ask.count(), ask.mean("x", 0, 100), ask.sum("x", 0, 100), ask.quantiles("x", [0, 50, 100], at=[0.5]),
+        by="ward", groups=[0, 9], psi=EXACT, contribution=64, where="who < 100",
+    )  # fmt: skip
+    flags = {(row["ward"], row["statistic"]): row["flag"] for row in answer if row["ward"] == 0}
+    assert set(flags.values()) == {""}
+    empty = Noisy(np.zeros((1, 1, 2)), 1.0, 0.0)
+    (mean,) = estimates(ask.mean("x", 0, 100), grid_of(ask.mean("x", 0, 100), 1.0, 1), empty, 0, 0.95)
+    assert (mean.flag, mean.lower, mean.upper) == ("noise", 0.0, 100.0)
+    (count,) = estimates(ask.count(), grid_of(ask.count(), 1.0, 1), Noisy(np.full((1, 1, 1), 2.9), 1.0, 0.0), 0, 0.95)
+    assert count.flag == "noise"
+    (count,) = estimates(ask.count(), grid_of(ask.count(), 1.0, 1), Noisy(np.full((1, 1, 1), 3.1), 1.0, 0.0), 0, 0.95)
+    assert count.flag == ""
+
+
+def test_norms_are_even_on_the_logarithmic_scale_inside_a_bin():
+    """Against a fine grid of norms in one bin."""
+    counts = np.zeros(len(SIZES) + 1)
+    counts[5] = 1000.0  # (16, 32]
+    norms = UnitNorms(counts, 0.01)
+    fine = np.exp(np.linspace(log(16), log(32), 200_001))
+    for c in (1.0, 16.0, 20.0, 31.0, 32.0, 50.0):
+        over = np.maximum(fine - c, 0)
+        assert norms.excess(c) / 1000 == pytest.approx(over.mean(), abs=1e-3)
+        assert norms.lost(c)[0] == pytest.approx(over.mean() / fine.mean(), abs=1e-4)
+        assert norms.clipped(c)[0] / 1000 == pytest.approx((fine > c).mean(), abs=1e-4)
+
+
+def test_errors_of_what_is_said_are_the_errors():
+    """2,000 seeded draws of norms without a long tail: right on average, and spread as they say."""
+    dice = np.random.default_rng(5)
+    exact, sigma = counted(np.minimum(60.0, dice.lognormal(3.0, 0.8, 20_000))).astype(float), 30.0
+    drawn = [UnitNorms(exact + sigma * dice.normal(size=exact.size), sigma) for _ in range(2000)]
+    for c in (8.0, 24.0):
+        lost, said = np.array([n.lost(c) for n in drawn]).T
+        assert lost.mean() == pytest.approx(UnitNorms(exact, 1e-9).lost(c)[0], abs=0.001)
+        assert lost.std() == pytest.approx(said.mean(), rel=0.15)
+        clipped, error = np.array([n.clipped(c) for n in drawn]).T
+        assert clipped.std() == pytest.approx(error.mean(), rel=0.15)
+
+
+def test_noise_alone_makes_no_tail():
+    dice = np.random.default_rng(6)
+    exact = np.zeros(len(SIZES) + 1)
+    exact[2] = 500.0
+    drawn = [UnitNorms(exact + 9.0 * dice.normal(size=exact.size), 9.0) for _ in range(1000)]
+    assert sum(n.lost(4.0)[0] > 0.0 for n in drawn) <= 2
+    assert np.isnan(UnitNorms(np.zeros(22), 1.0).lost(1.0)).all()
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.2, 2.0])
+@pytest.mark.parametrize("groups", [1, 35])
+def test_a_chosen_contribution_for_totals_is_nearly_the_best(spread, groups):
+    """Errors of all candidates from the exact norms; less than twice the best where one group has the hidden tail."""
+    dice = np.random.default_rng(7)
+    norms = np.ceil(dice.lognormal(3.0, spread, 5000))
+    psi, sigma = 0.5, 6.0
+    chosen = best_contribution(
+        ask.count(), UnitNorms(counted(norms) + sigma * dice.normal(size=22), sigma), groups, psi
+    )
+
+    def error(c):
+        lost = np.maximum(norms - c, 0).sum() / groups
+        return np.sqrt((c / psi) ** 2 + lost**2)
+
+    assert error(chosen) <= (2.0 if groups == 1 else 1.3) * min(error(c) for c in CANDIDATES)
+
+
+@pytest.mark.parametrize("asked", [ask.count(), ask.mean("x", 0, 1), ask.variance("x", 0, 1), ask.sum("x", 0, 1),
+                                   ask.histogram("x", range(5000)), ask.units()], ids=lambda a: a.kind)  # fmt: skip
+@pytest.mark.parametrize("groups", [1, 35, 1000, 10**6])
+def test_what_auto_may_choose_is_never_refused_later(asked, groups):
+    """A refusal after the choice would come once psi is spent, and would speak of the data."""
+    most = largest_contribution(asked, groups)
+    for c in CANDIDATES:
+        if c <= most:
+            coordinates(asked, grid_of(asked, c, groups))
+    assert most >= 1.0
+
+
+def test_auto_has_no_silent_ceiling():
+    """A plane with 575 flights: the old candidates ended at 64 without a word."""
+    asked = Curator(people(10), "who")._question([ask.count()], (), None, None, 1.0, "auto", 0.95)
+    norms = UnitNorms(counted(np.full(3000, 575.0)).astype(float), 3.0)
+    assert best_contribution(ask.count(), norms, 1, 1.0) == 1024.0
+    for c, ends in ((1024.0, False), (CANDIDATES[-1], True)):
+        noisy = Noisy(np.zeros((1, 1, 1)), 1.0, 0.0)
+        part = Part(asked.asks[0], c, grid_of(ask.count(), c, 1), noisy, norms)
+        (said,) = what_clipping_took(asked, Drawn(((),), (part,)))
+        assert ("ended at the largest contribution" in said) is ends
+
+
+def test_a_mean_is_flagged_by_how_much_groups_differ():
+    """Groups that differ by 10 and lose 0.3: a bias of 3 matters for an interval of 4, not for one of 30."""
+    asked = ask.mean("x", 0, 100)
+    values = [40.0, 60.0, 45.0, 55.0, 50.0, 35.0, 65.0]
+    narrow = [[Estimate("mean of x", v, 0.5, v - 1, v + 1)] for v in values]
+    wide = [[Estimate("mean of x", v, 0.5, v - 15, v + 15)] for v in values]
+    assert {e.flag for (e,) in flagged(asked, narrow, 0.3)} == {"clipping"}
+    assert {e.flag for (e,) in flagged(asked, wide, 0.3)} == {""}
+    assert {e.flag for (e,) in flagged(asked, narrow, 0.0)} == {""}
+    assert {e.flag for (e,) in flagged(asked, narrow, float("nan"))} == {""}
+    alike = [[replace(e, value=50.0)] for (e,) in narrow]
+    assert {e.flag for (e,) in flagged(asked, alike, 0.3)} == {""}  # no difference, and 1 % of 50 is little
+
+
+def test_a_plan_says_a_means_error_by_the_size_of_its_group_and_a_quantiles_in_ranks():
+    plan = Curator(people(10), "who").plan(
+        ask.mean("x", 0, 100), ask.quantiles("x", range(101), at=[0.5]), psi=2.0, contribution=4, clipping_share=0.0
+    )
+    mean, quantile = plan.expected
+    sigma = 4.0 * 2.0**0.5 / 2.0
+    errors = [min(50.0, 2.0**0.5 * sigma * 50.0 / n) for n in (100, 1000, 10_000)]
+    assert mean.by_rows == tuple(
+        (n, pytest.approx(e, rel=1e-5)) for n, e in zip((100, 1000, 10_000), errors, strict=True)
+    )
+    assert "2 in a group of 100 rows, 0.2 in a group of 1,000 rows" in plan.summary()
+    assert quantile.ranks == pytest.approx(sigma * 10 / 2)
+    assert "standard error of a median's rank 14.1 ranks" in plan.summary()
+
+
+def test_quantiles_of_few_rows_over_many_bins_do_not_drift():
+    """342 rows in 600 bins, sigma 1: counts below 0 set to 0 led 63 away from the truth, here less than 8."""
+    asked = ask.quantiles("x", np.linspace(-100, 500, 601), at=[0.1, 0.25, 0.5, 0.75, 0.9])
+    dice = np.random.default_rng(1)
+    x = dice.gamma(1.2, 30, size=342) - 20
+    held, _ = np.histogram(x, np.asarray(asked.edges))
+    errors, covered = [], []
+    for _ in range(60):
+        noisy = Noisy((held + dice.normal(size=600)).reshape(1, 600, 1), 1.0, 0.0)
+        found = estimates(asked, grid_of(asked, 1.0, 1), noisy, 0, 0.95)
+        truth = np.quantile(x, asked.at)
+        errors.append([e.value for e in found] - truth)
+        covered += [e.lower <= t <= e.upper for e, t in zip(found, truth, strict=True)]
+    assert np.abs(errors).mean() < 8.0
+    assert abs(np.mean(errors)) < 3.0
+    assert np.mean(covered) > 0.95
+
+
+FRAME = pd.DataFrame({"who": [1, 2, 3], "ward": ["a", "b", "a"], "n": [1, 2, 3]})
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "file"])
+def test_groups_that_lie_in_the_table_are_refused(kind, tmp_path):
+    if kind == "file":
+        path = tmp_path / "v.parquet"
+        FRAME.to_parquet(path)
+        own, public = [path, str(path), tmp_path / "." / "v.parquet"], [["a", "b"]]
+        source = path
+    else:
+        source = {"pandas": FRAME, "polars": pl.from_pandas(FRAME), "arrow": pa.Table.from_pandas(FRAME)}[kind]
+        own = [
+            source,
+            source["ward"],
+            {"ward": source["ward"]},
+            source[["ward"]] if kind == "pandas" else source.select(["ward"]),
+        ]
+        other = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}[kind]({"ward": ["a", "b"]})
+        public = [other, other["ward"], ["a", "b"], np.array(["a"])]
+    curator = Curator(source, "who")
+    for keys in own:
+        with pytest.raises(ValueError, match="groups must not come from the table itself"):
+            curator.plan(ask.count(), by="ward", groups=keys, psi=1.0)
+    for keys in public:
+        assert "groups are taken as public" in curator.plan(ask.count(), by="ward", groups=keys, psi=1.0).summary()
+    private = curator.plan(ask.count(), by="ward", groups=PrivateGroups(1e-9, 2), psi=1.0)
+    assert "taken as public" not in private.summary()

@@ -1,0 +1,212 @@
+"""Sources: a path means one file wherever one stands, nothing guesses types, and what spills is private and ends."""
+
+import stat
+from pathlib import Path
+
+import ibis
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import psidp
+from psidp import Curator, ask
+from psidp.curator.engine import connect, open_table
+from psidp.curator.file_columns import read_column
+from psidp.errors import KeyConflictError
+
+NEVER = 1e9
+
+
+def write(path, n):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.table({"who": list(range(n)), "x": [1.0] * n})
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(table, path)
+    elif path.suffix == ".csv":
+        table.to_pandas().to_csv(path, index=False)
+    else:
+        with ibis.duckdb.connect(str(path)).con as database:
+            database.execute(f"CREATE TABLE visits AS SELECT range AS who, 1.0 AS x FROM range({n})")
+    return path
+
+
+def counted(source, **terms):
+    curator = Curator(source, "who", **terms)
+    count = round(curator.release(ask.count(), psi=NEVER, contribution=4).value("count"), 3)
+    curator.dispose()
+    return count
+
+
+ODD = [
+    "visits[1].parquet", "visits*.parquet", "visits?.parquet", "visits[!a].parquet", "v'i\"s.parquet", "{a,b}.parquet",
+    "~.parquet", "$HOME.parquet", "a b%20.parquet", "visits[1].csv", "visits*.csv", "[2026]/visits.parquet",
+    "*/visits.csv", "visits[1].duckdb", "v'i\"s.csv",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_path_means_that_file_alone(tmp_path, name):
+    """visits[1].parquet once opened visits1.parquet."""
+    for i, other in enumerate(("visits1", "visitsa", "visits", "visits[1", "2/visits", "0/visits", "x/visits")):
+        write((tmp_path / other).with_suffix(Path(name).suffix), 10 + i)
+    path = write(tmp_path / name, 5)
+    terms = {"name": "visits"} if path.suffix == ".duckdb" else {}
+    assert counted(path, **terms) == 5
+    if path.suffix == ".parquet":
+        assert read_column(str(path), "x").tolist() == [1.0] * 5
+
+
+def test_stars_mean_many_parquet_files_where_none_has_that_name(tmp_path):
+    for i in range(3):
+        write(tmp_path / "[2026]" / f"visits-{i}.parquet", 10)
+    assert counted(tmp_path / "[2026]" / "visits-*.parquet") == 30
+    with pytest.raises(ValueError, match="a file that exists"):
+        Curator(tmp_path / "visits[1].parquet", "who")
+
+
+def test_a_backslash_beside_a_star_is_refused_by_name(tmp_path):
+    path = write(tmp_path / "v\\[1].parquet", 5)
+    with pytest.raises(ValueError, match="must not have a backslash beside"):
+        Curator(path, "who")
+
+
+@pytest.mark.parametrize("name", ["v[1].parquet", "v{1}.parquet", "v1.parquet"])
+def test_spark_opens_that_file_alone_and_no_csv(spark, tmp_path, name):
+    write(tmp_path / "v1.parquet", 9)
+    path = write(tmp_path / name, 5)
+    assert counted(str(path), engine="spark://local") == 5
+    with pytest.raises(ValueError, match=r"a \.csv file is not read on Spark"):
+        Curator(str(tmp_path / "v.csv"), "who", engine="spark://local")
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = psidp.Ledger(tmp_path / "ledger.db")
+    made.open("survey", psi=1e12, unit="who", actor="Ann", purpose="test")
+    yield made
+    made.dispose()
+
+
+@pytest.mark.parametrize("name", ["v.parquet", "v.csv", "v.duckdb"])
+def test_the_same_path_in_another_folder_is_another_question(tmp_path, monkeypatch, ledger, name):
+    """A relative path once got the stored answer of another file."""
+    for folder, n in (("one", 5), ("two", 7)):
+        write(tmp_path / folder / name, n)
+    terms = {"ledger": ledger, "budget": "survey"} | ({"name": "visits"} if name == "v.duckdb" else {})
+    monkeypatch.chdir(tmp_path / "one")
+    ask_it = lambda path: Curator(path, "who", **terms).release(ask.count(), psi=NEVER, retry_key="k")  # noqa: E731
+    assert round(ask_it(name).value("count"), 3) == 5
+    again = [ask_it(path) for path in (name, f"./{name}", f"../one/{name}", tmp_path / "one" / name)]
+    assert all(answer.stored for answer in again)
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    assert ask_it(tmp_path / "link" / name).stored
+    monkeypatch.chdir(tmp_path / "two")
+    with pytest.raises(KeyConflictError):
+        ask_it(name)
+
+
+def test_a_table_on_another_server_is_another_question(server, ledger):
+    here, there = server.place("here"), server.place("there")
+    for url, n in ((here, 5), (there, 7)):
+        connection = ibis.connect(url)
+        with connection.con.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE visits AS SELECT n AS who FROM generate_series(1, {n}) n")
+        connection.con.commit()
+        connection.disconnect()
+    terms = {"ledger": ledger, "budget": "survey"}
+    for _ in range(2):
+        curator = Curator("visits", "who", engine=here, **terms)
+        answer = curator.release(ask.count(), psi=NEVER, retry_key="k")
+        curator.dispose()
+    assert answer.stored
+    curator = Curator("visits", "who", engine=there, **terms)
+    with pytest.raises(KeyConflictError):
+        curator.release(ask.count(), psi=NEVER, retry_key="k")
+    curator.dispose()
+
+
+def test_keys_are_not_read_from_the_file_itself_by_another_path(tmp_path, monkeypatch):
+    write(tmp_path / "v.csv", 5)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="must not come from the table itself"):
+        Curator("v.csv", "who").release(ask.count(), by="x", groups="./v.csv", psi=1.0)
+
+
+def guessing(tmp_path):
+    """Tables whose types DuckDB takes from rows."""
+    (tmp_path / "v.csv").write_text("who,x\n1,2\n")
+    (tmp_path / "v.json").write_text('{"who": 1, "x": 2}\n')
+    connection = ibis.duckdb.connect()
+    connection.con.register("objects", pd.DataFrame({"who": [1, "x"]}))
+    read = connection.read_csv(tmp_path / "v.csv")
+    connection.con.execute(f'CREATE VIEW nested AS SELECT who + 1 AS who FROM "{read.get_name()}"')
+    yield from (read, read.filter(read.x > 0), connection.table("nested"), connection.read_json(tmp_path / "v.json"))
+    yield connection.table("objects")
+
+
+def test_tables_whose_types_are_guessed_from_rows_are_refused(tmp_path):
+    for table in guessing(tmp_path):
+        with pytest.raises(ValueError, match=r"guesses types from some rows.* Give the path"):
+            Curator(table, "who")
+    with ibis.duckdb.connect(str(tmp_path / "v.duckdb")).con as database:
+        database.execute(f"CREATE VIEW visits AS FROM read_csv('{tmp_path / 'v.csv'}')")
+        database.execute(f"CREATE TABLE kept AS FROM read_csv('{tmp_path / 'v.csv'}')")
+    with pytest.raises(ValueError, match="guesses types"):
+        Curator(tmp_path / "v.duckdb", "who", name="visits")
+    assert counted(tmp_path / "v.duckdb", name="kept") == 1
+    assert counted(ibis.memtable({"who": [1, 2]})) == 2
+
+
+def test_what_does_not_fit_into_memory_goes_to_a_private_folder_that_ends(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "spill"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (tmp_path / "spill").mkdir()
+    monkeypatch.chdir(tmp_path)
+    connection = connect(ibis)
+    (folder,) = (tmp_path / "spill").iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    connection.con.execute("SET memory_limit = '60MB'; SET threads = 1")
+    connection.con.execute(
+        "CREATE TEMP TABLE many AS SELECT hash(range) AS x, hash(range + 1) AS y FROM range(6000000)"
+    )
+    assert list(folder.iterdir())  # it did spill, and there
+    psidp.curator.engine.close(connection)
+    assert not folder.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["spill"]
+    curator = Curator(pa.table({"who": np.arange(5)}), "who")
+    assert len(list((tmp_path / "spill").iterdir())) == 1
+    curator.dispose()
+    assert not list((tmp_path / "spill").iterdir())
+
+
+def test_a_folder_ends_also_without_dispose(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    table = open_table(pa.table({"who": [1]}))
+    del table
+    import gc
+
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_have_a_sensible_length(ledger):
+    rows, long = pa.table({"who": [1, 2], **{f"column of long name {i}": [1, 2] for i in range(200)}}), "x" * 1001
+    with pytest.raises(ValueError, match=r"protects must have at most 1,000 letters, got 1,001"):
+        Curator(rows, "who", protects=long)
+    curator = Curator(rows, "who", ledger=ledger, budget="survey")
+    for name in ("purpose", "retry_key"):
+        with pytest.raises(ValueError, match=f"{name} must have at most 1,000 letters, got 1,001"):
+            curator.release(ask.count(), psi=1.0, **{name: long})
+    for terms in ({"budget": long}, {"actor": long}, {"purpose": long}, {"unit": long}):
+        with pytest.raises(ValueError, match="at most 1,000 letters"):
+            ledger.open(**({"budget": "b", "psi": 1.0, "actor": "Ann", "purpose": "p"} | terms))
+    with pytest.raises(ValueError, match=r"\(who, column of long name 0, .* and 161 more\), got 'nothing'") as refusal:
+        curator.release(ask.sum("nothing", 0, 1), psi=1.0)
+    assert len(str(refusal.value)) < 1100
+    asks = [ask.sum(f"column of long name {i}", 0, 1) for i in range(40)]
+    curator.release(*asks, psi=1.0)  # its words are long, and are cut
+    spent = list(ledger.entries("survey"))[-1]
+    assert len(spent.purpose) == 1000
+    ledger.verify()

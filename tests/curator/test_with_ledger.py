@@ -1,0 +1,157 @@
+"""One release, one spend: before the noise, once, and not at all when nothing could have been drawn."""
+
+import json
+
+import ibis
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import psidp
+from psidp import Curator, PrivateGroups, ask
+from psidp.errors import BudgetExceededError, EngineError, KeyConflictError, MismatchError
+
+ROWS = pa.table({"patient": [1, 1, 2, 3, None], "ward": ["A", "B", "A", "A", "B"], "cost": [10.0, 20.0, 5.0, 7.0, 9.0]})
+
+
+@pytest.fixture
+def kept(sqlite_url):
+    """A ledger with a budget for patients."""
+    ledger = psidp.Ledger(sqlite_url)
+    ledger.open("survey", psi=1.0, kappa=1e-6, unit="patient", actor="Ann", purpose="the 2026 survey")
+    yield ledger
+    ledger.dispose()
+
+
+@pytest.fixture
+def curator(kept):
+    return Curator(ROWS, unit="patient", ledger=kept, budget="survey")
+
+
+def states(ledger):
+    return [entry.state for entry in ledger.entries("survey")]
+
+
+def test_a_release_is_one_spend_and_says_what_is_left(curator, kept):
+    answer = curator.release(ask.count(), ask.sum("cost", 0, 50), by="ward", groups=["A", "B"], psi=0.6)
+    assert states(kept) == ["opened", "spent"]
+    assert "Budget 'survey' has psi = 0.8 left." in answer.summary()
+    spent = list(kept.entries("survey"))[-1]
+    assert (spent.psi, spent.purpose) == (0.6, "count, sum of cost by ward")
+
+
+def test_the_same_question_under_the_same_key_costs_once(curator, kept):
+    first = curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.5, retry_key="report-1")
+    again = curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.5, retry_key="report-1")
+    assert list(first) == list(again)
+    assert (first.stored, again.stored) == (False, True)
+    assert "nothing was spent now" in again.summary()
+    assert states(kept).count("spent") == 1
+    with pytest.raises(KeyConflictError, match="another request"):
+        curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.4, retry_key="report-1")
+    assert states(kept).count("spent") == 1
+
+
+def test_another_table_or_another_key_is_another_question(kept):
+    """Not the stored answer of what was not asked: None is no 'None', and the wards of 2025 are not those of 2026."""
+    curator = Curator(ROWS, unit="patient", ledger=kept, budget="survey")
+    curator.release(ask.count(), by="ward", groups=[None], psi=0.1, retry_key="k")
+    with pytest.raises(KeyConflictError):
+        curator.release(ask.count(), by="ward", groups=["None"], psi=0.1, retry_key="k")
+    curator.release(ask.count(), psi=0.1, retry_key="all")
+    for other in (ibis.memtable(ROWS.drop_columns("cost")), ibis.memtable(ROWS).filter(ibis._.ward == "A")):
+        with pytest.raises(KeyConflictError):
+            Curator(other, unit="patient", ledger=kept, budget="survey").release(ask.count(), psi=0.1, retry_key="all")
+    assert states(kept).count("spent") == 2
+
+
+@pytest.mark.parametrize("source", ["v.parquet", "v.csv", "frame", "memtable"])
+def test_the_same_table_opened_again_is_the_same_question(kept, tmp_path, monkeypatch, source):
+    monkeypatch.chdir(tmp_path)
+    pyarrow.parquet.write_table(ROWS, "v.parquet")
+    pyarrow.csv.write_csv(ROWS, "v.csv")
+    made = {"frame": lambda: ROWS, "memtable": lambda: ibis.memtable(ROWS)}.get(source, lambda: source)
+    answers = []
+    for _ in range(2):
+        curator = Curator(made(), unit="patient", ledger=kept, budget="survey")
+        answers.append(curator.release(ask.count(), psi=0.2, where="cost > 5", retry_key="k"))
+    assert [answer.stored for answer in answers] == [False, True]
+    with pytest.raises(KeyConflictError):
+        curator.release(ask.count(), psi=0.2, where="cost > 6", retry_key="k")
+
+
+def test_a_stored_answer_does_not_trouble_the_engine(curator, monkeypatch):
+    curator.release(ask.count(), psi=0.5, retry_key="k")
+    monkeypatch.setattr(curator, "_engine", None)
+    assert curator.release(ask.count(), psi=0.5, retry_key="k").stored
+
+
+def test_what_does_not_fit_is_refused_before_the_engine_works(curator, kept, monkeypatch):
+    monkeypatch.setattr("psidp.curator.curator.prepare", None)
+    with pytest.raises(BudgetExceededError, match=r"has psi 1 left; this release needs 1\.5"):
+        curator.release(ask.count(), psi=1.5)
+    with pytest.raises(BudgetExceededError, match="kappa"):
+        curator.release(ask.count(), by="ward", groups=PrivateGroups(kappa=1e-3, at_most=2), psi=0.5)
+    assert states(kept) == ["opened"]
+
+
+def test_an_engine_that_fails_before_noise_costs_nothing_and_tells_nothing(curator, kept, monkeypatch):
+    def fail(_):
+        raise RuntimeError("Could not convert 'Bob, HIV positive' to INT")
+
+    monkeypatch.setattr(curator._engine, "_rows", fail)
+    with pytest.raises(EngineError) as refusal:
+        curator.release(ask.count(), psi=0.5)
+    assert "Bob" not in str(refusal.value)
+    assert refusal.value.__cause__ is None
+    assert states(kept) == ["opened"]
+
+
+def test_an_engine_that_fails_after_noise_was_drawn_has_cost(curator, kept, monkeypatch):
+    real, calls = curator._engine._rows, []
+
+    def fail_later(expression):
+        calls.append(1)
+        if len(calls) > 2:  # whether texts merge, the counts by key; then the totals of what was chosen
+            raise RuntimeError("gone")
+        return real(expression)
+
+    rows = pa.table({"patient": list(range(500)), "ward": ["A"] * 500})
+    curator.table = psidp.curator.engine.open_table(rows)
+    curator._engine = psidp.curator.engine.Engine(curator.table)
+    real = curator._engine._rows
+    monkeypatch.setattr(curator._engine, "_rows", fail_later)
+    with pytest.raises(EngineError):
+        curator.release(ask.count(), by="ward", groups=PrivateGroups(kappa=1e-7, at_most=2), psi=0.5)
+    assert states(kept) == ["opened", "spent", "interrupted"]
+
+
+def test_private_keys_are_stored_and_come_back(kept):
+    rows = pa.table({"patient": list(range(300)), "day": [pa.scalar(0).as_py()] * 300})
+    curator = Curator(rows, unit="patient", ledger=kept, budget="survey")
+    first = curator.release(ask.count(), by="day", groups=PrivateGroups(kappa=1e-8, at_most=1), psi=0.5, retry_key="k")
+    again = curator.release(ask.count(), by="day", groups=PrivateGroups(kappa=1e-8, at_most=1), psi=0.5, retry_key="k")
+    assert list(first) == list(again)
+    assert kept.remaining("survey").kappa == pytest.approx(1e-6 - 1e-8)
+
+
+def test_unit_and_adjacency_are_the_budgets(kept):
+    assert Curator(ROWS, "patient", ledger=kept, budget="survey").protects == "patient"
+    other = Curator(ROWS, "patient", ledger=kept, budget="survey", adjacency="replace-one")
+    with pytest.raises(MismatchError):
+        other.release(ask.count(), psi=0.1)
+    with pytest.raises(ValueError, match="ledger and budget"):
+        Curator(ROWS, "patient", ledger=kept)
+    with pytest.raises(psidp.errors.UnknownBudgetError):
+        Curator(ROWS, "patient", ledger=kept, budget="nobody's")
+    with pytest.raises(ValueError, match="needs a ledger"):
+        Curator(ROWS, "patient").release(ask.count(), psi=0.1, retry_key="k")
+
+
+def test_the_ledger_verifies_and_holds_no_exact_total(curator, kept):
+    curator.release(ask.count(), psi=0.5, retry_key="k")
+    kept.verify()
+    stored = next(e for e in kept.entries("survey") if e.state == "answered")
+    (row,) = json.loads(stored.answer)["rows"]
+    assert row["value"] != 3.0

@@ -1,0 +1,100 @@
+"""Kill between every two statements, reopen, count; kill at random; and let many spend at once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import psidp
+from psidp import Guarantee, Ledger
+
+HERE = Path(__file__).parent
+
+
+def script(name, *arguments):
+    """The outcome of one of the scripts beside this file."""
+    done = subprocess.run(
+        [sys.executable, HERE / name, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_two_hundred_kills_lose_no_spend_and_leave_no_half_written_entry(sqlite_url):
+    outcome = script("crash.py", "random", sqlite_url, 200)
+    assert outcome["kills"] == 200
+    assert outcome["noises"] > 200
+    assert outcome["spent"] >= outcome["noises"]
+
+
+def test_twenty_kills_of_clients_lose_no_spend_on_postgresql(server):
+    outcome = script("crash.py", "random", server.place("killed"), 20)
+    assert outcome["spent"] >= outcome["noises"] > 0
+
+
+def test_a_kill_between_any_two_statements_loses_nothing(tmp_path):
+    outcome = script("crash.py", "every", tmp_path / "NUMBER.db", 0)
+    assert outcome["boundaries"] > 60
+
+
+def test_a_server_that_crashes_loses_no_spend(server):
+    url = server.place("crashed")
+    ledger = Ledger(url)
+    ledger.open("survey", psi=10.0, actor="Ann", purpose="a test")
+    for _ in range(5):
+        with ledger.spend("survey", Guarantee(0.1), purpose="a test"):
+            pass
+    head = ledger.head()
+    server.stop(signal.SIGQUIT)
+    with pytest.raises(psidp.errors.LedgerUnavailableError):
+        Ledger(url, patience=1.0).remaining("survey")
+    server.start()
+    assert ledger.verify(head) == head
+    with ledger.spend("survey", Guarantee(0.1), purpose="afterwards"):
+        pass
+    ledger.dispose()
+
+
+@pytest.mark.parametrize("psi", ["0.1", "random"])
+def test_thirty_two_processes_never_overspend_and_nobody_is_refused_wrongly(ledger, url, psi):
+    cap = psidp.compose([Guarantee(0.1)] * 16)
+    ledger.open("race", psi=cap.psi, actor="Ann", purpose="a race")
+    ledger.dispose()
+    outcome = script("race.py", url, "race", 32, psi)
+    accepted = [Fraction(p) ** 2 for word, p in outcome if word == "accepted"]
+    refused = [Fraction(p) ** 2 for word, p in outcome if word == "refused"]
+    left = Fraction(cap.psi) ** 2 - sum(accepted)
+    assert left >= 0
+    assert len(accepted) + len(refused) == len(outcome), "nobody waited in vain"
+    assert all(ask > left for ask in refused), "what was refused would not fit even at the end"
+    assert psi == "random" or len(accepted) == 16
+    assert sum(Fraction(e.psi) ** 2 for e in ledger.entries()) == sum(accepted)
+    ledger.verify()
+
+
+def test_threads_of_one_process_share_a_ledger(survey):
+    def attempt(_):
+        try:
+            with survey.spend("survey", Guarantee(0.25), purpose="a thread"):
+                return True
+        except psidp.errors.BudgetExceededError:
+            return False
+
+    with ThreadPoolExecutor(12) as pool:
+        assert sum(pool.map(attempt, range(24))) == 16
+    survey.verify()
+
+
+def test_of_many_who_open_a_new_ledger_at_once_one_succeeds(url):
+    outcome = script("race.py", url, "race", 8, "open")
+    assert sorted(word for word, _ in outcome) == ["accepted"] + ["refused"] * 7
+    assert Ledger(url).verify().id == 1
