@@ -3,22 +3,36 @@
 This floor knows no rows, no ledger and no dice: what it encodes is exact, and what it decodes was released.
 """
 
+from psidp.strategies.basis import Basis
 from psidp.strategies.choice import Choice, Expected, chosen
+from psidp.strategies.haar import Haar
+from psidp.strategies.marginals import Marginals
 from psidp.strategies.optimise import banded, optimised
+from psidp.strategies.ordered import Ordered, ordered
 from psidp.strategies.participation import Participation
+from psidp.strategies.residual_plan import ResidualPlan, least_psi, least_total, least_worst
 from psidp.strategies.strategy import Strategy
 from psidp.strategies.toeplitz import Toeplitz
 from psidp.strategies.workload import Question, Workload
 
 __all__ = [
+    "Basis",
     "Choice",
     "Expected",
+    "Haar",
+    "Marginals",
+    "Ordered",
     "Participation",
     "Question",
+    "ResidualPlan",
     "Strategy",
     "Toeplitz",
     "Workload",
     "banded",
     "chosen",
+    "least_psi",
+    "least_total",
+    "least_worst",
     "optimised",
+    "ordered",
 ]

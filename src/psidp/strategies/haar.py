@@ -1,0 +1,148 @@
+"""Haar: the basis of a column whose values have no order. Half against half, quarter against quarter, in whole numbers."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import gcd
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psidp.strategies.basis import Basis
+from psidp.symbols import whole
+
+__all__ = ["Haar"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Haar(Basis):
+    """Balanced Haar: each row has b/g on a neighbouring values and -a/g on the next b, g = gcd(a, b).
+
+    Rows are orthogonal, so that independent noise on them is noise of equal variance on all values, whatever their
+    order: no basis of whole numbers does better.
+
+    Examples:
+        >>> Haar(3).encode(np.array([5, 2, 2]))
+        array([6, 0])
+        >>> Haar(3).decode(np.array([6.0, 0.0])) + 3  # 9/3, the mean
+        array([5., 2., 2.])
+        >>> Haar(3).squares, Haar(3).share
+        ((6, 2), Fraction(2, 3))
+    """
+
+    values: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", whole("values", self.values))
+
+    @property
+    def size(self) -> int:
+        return self.values
+
+    @property
+    def squares(self) -> tuple[int, ...]:
+        return _tree(self.values).squares
+
+    @property
+    def share(self) -> Fraction:
+        return Fraction(self.values - 1, self.values)
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Of a cell: (n - 1)/n and 1/n^2."""
+        return (self.values - 1) / self.values, 1.0 / self.values**2
+
+    @property
+    def reach(self) -> int:
+        tree = _tree(self.values)
+        sums = 2 * tree.first * (tree.middle - tree.start)
+        return int(sums.max(initial=0))
+
+    def encode(self, totals: NDArray[Any]) -> NDArray[Any]:
+        tree = _tree(self.values)
+        below = np.concatenate([np.zeros_like(totals[:1]), np.cumsum(totals, axis=0)])
+        middle = below[tree.middle]
+        left, right = middle - below[tree.start], below[tree.end] - middle
+        return left * _upright(tree.first, totals) - right * _upright(tree.second, totals)
+
+    def decode(self, coefficients: Floats) -> Floats:
+        tree = _tree(self.values)
+        scaled = coefficients / _upright(np.array(tree.squares, np.float64), coefficients)
+        nodes = np.zeros((2 * self.values - 1, *coefficients.shape[1:]))
+        for rows, left, right in tree.levels:  # a node is what its ancestors say of all below it
+            nodes[left] = nodes[rows] + scaled[rows] * _upright(tree.first[rows], coefficients)
+            nodes[right] = nodes[rows] - scaled[rows] * _upright(tree.second[rows], coefficients)
+        return np.asarray(nodes[tree.leaves])
+
+    def weights(self, question: Floats) -> Floats:
+        return np.asarray(self.encode(question) / _upright(np.array(self.squares, np.float64), question))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "haar", "values": self.values}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The basis that to_dict wrote."""
+        return cls(values["values"])
+
+
+class Tree(NamedTuple):
+    """Inner nodes 0 to n - 2 of the balanced tree, parents before children; nodes from n - 1 on are its leaves."""
+
+    start: Ints
+    middle: Ints
+    end: Ints
+    first: Ints
+    """b/g, on [start, middle)."""
+    second: Ints
+    """a/g, on [middle, end), taken away."""
+    squares: tuple[int, ...]
+    """a b (a + b)/g^2."""
+    levels: tuple[tuple[Ints, Ints, Ints], ...]
+    """Nodes of one depth with their left and right children."""
+    leaves: Ints
+    """The leaf of each value."""
+
+
+@lru_cache(maxsize=64)
+def _tree(values: int) -> Tree:
+    """Halve [0, n) again and again, the shorter half first."""
+    spans: list[tuple[int, int, int]] = []
+    children: list[list[int]] = []
+    leaves, levels, level = np.zeros(values, np.int64), [], [(0, values, -1)]
+    while level:
+        inner, below = [], []
+        for start, end, parent in level:
+            node = len(spans) if end - start > 1 else values - 1 + start
+            if parent >= 0:
+                children[parent].append(node)
+            if end - start == 1:
+                leaves[start] = node
+                continue
+            middle = start + (end - start) // 2
+            spans.append((start, middle, end))
+            children.append([])
+            inner.append(node)
+            below += [(start, middle, node), (middle, end, node)]
+        levels.append(inner)
+        level = below
+    start, middle, end = np.array(spans, np.int64).reshape(-1, 3).T
+    a, b = middle - start, end - middle
+    common = np.array([gcd(int(x), int(y)) for x, y in zip(a, b, strict=True)], np.int64)
+    squares = tuple(int(x) * int(y) * (int(x) + int(y)) // int(g) ** 2 for x, y, g in zip(a, b, common, strict=True))
+    stages = [np.array(rows, np.int64) for rows in levels if rows]
+    below_of = np.array(children, np.int64).reshape(-1, 2)
+    steps = tuple((rows, below_of[rows, 0], below_of[rows, 1]) for rows in stages)
+    divisor = np.maximum(common, 1)
+    return Tree(start, middle, end, b // divisor, a // divisor, squares, steps, leaves)
+
+
+def _upright(numbers: NDArray[Any], like: NDArray[Any]) -> NDArray[Any]:
+    """A number for each row, as a column that multiplies arrays of any dimension."""
+    shaped = numbers.reshape(-1, *([1] * (like.ndim - 1)))
+    return shaped.astype(object) if like.dtype == object else shaped
