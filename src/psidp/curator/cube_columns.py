@@ -9,7 +9,7 @@ from typing import Any
 from psidp.curator.groups import key_filter, key_literal, public_groups
 from psidp.curator.row_sql import ibis_library, number, real, stairs, usable, whole
 
-__all__ = ["CubeColumn", "listed", "with_codes"]
+__all__ = ["CubeColumn", "finished", "listed", "with_codes"]
 
 DIGITS = 10
 """Width of the number in front of each text of a list."""
@@ -103,7 +103,7 @@ class CubeColumn:
 
 def _gapless(keys: Sequence[int]) -> bool:
     """Whether whole numbers in order are a range that 64 bits hold."""
-    return keys[-1] - keys[0] == len(keys) - 1 and -PLAIN < keys[0] and keys[-1] < PLAIN
+    return keys[-1] - keys[0] == len(keys) - 1 and keys[0] > -PLAIN and keys[-1] < PLAIN
 
 
 def with_codes(rows: Any, columns: Sequence[CubeColumn], more: dict[str, Any]) -> Any:
@@ -119,7 +119,7 @@ def with_codes(rows: Any, columns: Sequence[CubeColumn], more: dict[str, Any]) -
     rows = (rows.filter(kept) if kept else rows).select(**more, **plain, **raw)
     for i in texts:
         rows = _joined(rows, f"r{i}", f"k{i}", columns[i])
-    return rows.select(*more, *(f"k{i}" for i in range(len(columns))))
+    return finished(rows, [*more, *(f"k{i}" for i in range(len(columns)))])
 
 
 def _joined(rows: Any, raw: str, name: str, column: CubeColumn) -> Any:
@@ -127,10 +127,17 @@ def _joined(rows: Any, raw: str, name: str, column: CubeColumn) -> Any:
     keys = listed(list(column.known.items()))
     keys = keys.select(**{f"{name}_key": keys.text, name: keys.number.cast("int32")})
     same = rows[raw] == keys[f"{name}_key"]
+    names = [*(n for n in rows.columns if n != raw), name]
     if None not in column.keys:
-        return rows.inner_join(keys, same)
-    joined = rows.left_join(keys, same)
+        return finished(rows.inner_join(keys, same), names)
+    joined = finished(rows.left_join(keys, same), names)
     return joined.mutate(**{name: joined[name].fill_null(ibis_library().literal(column.keys.index(None), "int32"))})
+
+
+def finished(join: Any, names: Sequence[str]) -> Any:
+    """Columns of a join as a relation of its own: Ibis takes another join of the join itself for one join of many, in
+    which a relation that comes twice is told apart by names alone."""
+    return join.select(*names).select(*names)
 
 
 def listed(numbers: Sequence[tuple[str, int]]) -> Any:

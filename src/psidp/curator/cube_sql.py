@@ -1,8 +1,8 @@
 """A cube in the engine: exact integer totals of many tables, from rows that are weighed once for all of them."""
 
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp, ldexp, prod
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from psidp.curator.column_types import with_keys
 from psidp.curator.cube_columns import CubeColumn, with_codes
-from psidp.curator.cube_weights import FULL, RowBound
+from psidp.curator.cube_weights import FULL, ImageBound, RowBound, with_words
 from psidp.curator.engine import Engine
 from psidp.curator.period_cap import OWNER, UNIT
 from psidp.curator.query import check_unit
@@ -21,7 +21,7 @@ from psidp.curator.row_sql import amount_steps, centred_steps, ibis_library, usa
 from psidp.curator.temp_table import creation, stored
 from psidp.mechanism.clipping import IntegerGrid
 
-__all__ = ["CubeTotals", "Layer", "RowBound"]
+__all__ = ["CubeTotals", "ImageBound", "Layer", "RowBound"]
 
 WIDE = "decimal(38, 0)"
 MOST_CELLS = 50_000_000
@@ -122,13 +122,15 @@ class CubeTotals:
     columns: tuple[CubeColumn, ...]
     tables: tuple[tuple[int, ...], ...]
     layers: tuple[Layer, ...]
-    bound: RowBound | None
+    bound: RowBound | ImageBound | None
 
     def __post_init__(self) -> None:
         schema = self.rows.schema()
         check_unit(self.unit, schema)
-        for part in (*self.columns, *self.layers):
-            part.check(schema)
+        for column in self.columns:
+            column.check(schema)
+        for layer in self.layers:
+            layer.check(schema)
         names = [column.name for column in self.columns]
         if len(set(names)) < len(names):
             raise ValueError(f"a cube must name different columns, got {', '.join(names)}.")
@@ -139,6 +141,8 @@ class CubeTotals:
             raise ValueError("a cube must have one layer or more, and one table or more, none of them twice.")
         if (self.bound is None) is not (self.unit is None):
             raise ValueError("a cube must have a bound where a column names its units, and only there.")
+        if self.bound is not None:
+            self.bound.check(self.columns)
         if not sum(prod(self.shape(table)) for table in self.tables) <= MOST_CELLS:
             raise ValueError(f"a cube must have at most {MOST_CELLS:,} cells. Ask for smaller tables.")
 
@@ -153,9 +157,9 @@ class CubeTotals:
 
     def sql(self, engine: Engine) -> tuple[str, ...]:
         """The texts that will run; names of temporary tables get a random end then. Reads no row."""
-        weighted = self._weighted()
-        found = [creation(engine, NAME, weighted)]
-        return (*found, *(engine.sql(self._summed(engine, NAME, weighted.schema(), t)) for t in self.tables))
+        stages = self._stages("")
+        found = [creation(engine, name, expression) for name, expression in stages]
+        return (*found, *(engine.sql(self._summed(engine, stages[-1], table)) for table in self.tables))
 
     def exact(self, engine: Engine) -> list[list[NDArray[Any]]]:
         """For each table and each layer its totals, an array by the table's columns.
@@ -163,16 +167,21 @@ class CubeTotals:
         64-bit integers where all are below 2^62 in size, else Python's.
         """
         engine.check_keys(self._keyed(), [column.name for column in self.columns if column.keys])
-        with self._stored(engine) as (name, schema):
-            found = [engine.integers(self._summed(engine, name, schema, table)) for table in self.tables]
+        stages = self._stages(f"_{secrets.token_hex(8)}")
+        with ExitStack() as tables:
+            for name, expression in stages:
+                tables.enter_context(stored(engine, name, expression))
+            found = [engine.integers(self._summed(engine, stages[-1], table)) for table in self.tables]
         return [self._placed(table, columns) for table, columns in zip(self.tables, found, strict=True)]
 
-    @contextmanager
-    def _stored(self, engine: Engine) -> Iterator[tuple[str, Any]]:
-        """The weighted rows as a temporary table."""
-        name, weighted = f"{NAME}_{secrets.token_hex(8)}", self._weighted()
-        with stored(engine, name, weighted):
-            yield name, weighted.schema()
+    def _stages(self, end: str) -> list[tuple[str, Any]]:
+        """The temporary tables: names, and what they hold. The last has the weighted rows."""
+        rows = self._coded()
+        if not isinstance(self.bound, ImageBound):
+            return [(NAME + end, self._weighted(rows))]
+        first, rows = f"{NAME}_rows{end}", with_words(rows, self.columns)
+        again = ibis_library().table(rows.schema(), name=first)
+        return [(first, rows), (NAME + end, self._weighted(again))]
 
     def _keyed(self) -> Any:
         return with_keys(self.rows, [column.name for column in self.columns if column.keys])
@@ -185,19 +194,19 @@ class CubeTotals:
         more = {f"v{j}": layer.value(rows).cast("!int32") for j, layer in enumerate(self.layers)}
         return with_codes(rows, self.columns, more | ({UNIT: rows[self.unit]} if self.unit is not None else {}))
 
-    def _weighted(self) -> Any:
+    def _weighted(self, rows: Any) -> Any:
         """Rows that count, with what they add times their unit's weight."""
-        rows = self._coded()
         codes = [f"k{i}" for i in range(len(self.columns))]
         if self.bound is None:
             return rows.select(*codes, *(f"v{j}" for j in range(len(self.layers))))
-        units = self.bound.weights(rows)
+        units = self.bound.weights(rows, self.columns)
         rows = rows.inner_join(units, rows[UNIT] == units[OWNER])
         return rows.select(*codes, **{f"v{j}": _product(rows, j, layer) for j, layer in enumerate(self.layers)})
 
-    def _summed(self, engine: Engine, name: str, schema: Any, table: tuple[int, ...]) -> Any:
-        """The totals of one table: the place of each cell, in rows of the last column, and a sum for each layer."""
-        rows = ibis_library().table(schema, name=name)
+    def _summed(self, engine: Engine, stage: tuple[str, Any], table: tuple[int, ...]) -> Any:
+        """The totals of one table: the place of each cell, the last column's varying first, a sum for each layer."""
+        name, weighted = stage
+        rows = ibis_library().table(weighted.schema(), name=name)
         sums = {f"v{j}": _sum(rows[f"v{j}"], engine.narrow) for j in range(len(self.layers))}
         place = self._place(rows, table)
         return rows.aggregate(**sums) if place is None else rows.group_by(place=place).aggregate(**sums)

@@ -42,6 +42,7 @@ def _create(engine: Engine, name: str, expression: Any, text: str, frames: list[
         frames[0].createTempView(name)
     else:
         backend.raw_sql(text).close()
+        backend.raw_sql(f'ANALYZE pg_temp."{name}"').close()  # else joins are planned for a table of no size
         with suppress(Exception):
             backend.con.commit()
 
