@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from numpy.typing import NDArray
+
 from psidp.curator.column_types import TYPES, merging, with_types
 from psidp.curator.csv_file import CsvFile
 from psidp.curator.frame import arrow_frame
 from psidp.curator.native_types import Native, native_types
 from psidp.curator.row_sql import ibis_library
+from psidp.curator.whole_numbers import from_arrow, from_python
 from psidp.errors import EngineError, MissingExtraError
 
 __all__ = ["SPECIAL", "Engine", "Source", "close", "location", "open_source", "open_table", "pattern_of", "silenced"]
@@ -302,6 +305,10 @@ class Engine:
         """All rows of a small result, as Python values."""
         return silenced(self.name, lambda: self._rows(expression))
 
+    def integers(self, expression: Any) -> list[NDArray[Any]]:
+        """Columns of whole numbers: 64 bits where all are below 2^62 in size, else Python's. NULL is 0."""
+        return silenced(self.name, lambda: self._integers(expression))
+
     def native_types(self, table: Any, names: Sequence[str]) -> dict[str, Native]:
         """What the engine itself calls the types of columns; reads no row."""
         return silenced(self.name, lambda: native_types(table, names))
@@ -322,6 +329,13 @@ class Engine:
             return found
         table = self.backend.to_pyarrow(expression)
         return [tuple(row.values()) for row in table.to_pylist()]
+
+    def _integers(self, expression: Any) -> list[NDArray[Any]]:
+        if self.name == "duckdb":
+            table = self.backend.con.sql(self.backend.compile(expression)).to_arrow_table()
+            return [from_arrow(column.combine_chunks()) for column in table.columns]
+        rows = self._rows(expression)
+        return [from_python(row[i] for row in rows) for i in range(len(expression.columns))]
 
 
 def _instant(value: Any) -> Any:

@@ -30,6 +30,7 @@ __all__ = [
     "PrivateGroups",
     "key_filter",
     "key_from_text",
+    "key_literal",
     "key_tuples",
     "plain_key",
     "public_groups",
@@ -289,11 +290,11 @@ def _among(column: Any, values: Sequence[Any]) -> Any:
     absent = [column.isnull()] if len(known) < len(values) else []
     if kind.is_integer() and len(known) > 1 and max(known) - min(known) == len(set(known)) - 1:
         return _either([column.between(literal(min(known), kind), literal(max(known), kind)), *absent])
-    present = [literal(value, kind) if plain else _literal(value, kind) for value in known]
+    present = [literal(value, kind) if plain else key_literal(value, kind) for value in known]
     return _either(([column.isin(present)] if present else []) + absent)
 
 
-def _literal(value: Any, kind: Any) -> Any:
+def key_literal(value: Any, kind: Any) -> Any:
     """A value in SQL, of its column's own type: dates and decimals through text, instants with their zone."""
     zone = "+00:00" if kind.is_timestamp() and kind.timezone is not None else ""
     text = f"{value:f}" if isinstance(value, Decimal) else f"{value}{zone}"  # no engine need read 1E-30

@@ -16,7 +16,9 @@ from psidp.mechanism.clipping import IntegerGrid
 
 __all__ = [
     "Coordinate",
+    "amount_steps",
     "boundless",
+    "centred_steps",
     "coordinates",
     "fine_enough",
     "ibis_library",
@@ -92,47 +94,9 @@ class Coordinate:
     def _value(self, table: Any) -> Any:
         """The clipped value of a row, truncated toward zero to whole steps."""
         a = self.aggregate
-        value = number(table[a.column])
         if a.kind == "sum":
-            return self._amount(table[a.column], value)
-        return self._centred(table[a.column], value)
-
-    def _amount(self, column: Any, value: Any) -> Any:
-        """trunc(clip(v) 2^-unit)."""
-        ibis, a, lattice = ibis_library(), self.aggregate, self.lattice
-        scaled = value * real(lattice.scale)
-        cases = [
-            (~usable(column), whole(0)),
-            (value <= real(a.lower), whole(lattice.truncated(a.lower))),
-            (value >= real(a.upper), whole(lattice.truncated(a.upper))),
-        ]
-        if lattice.unit > 0:  # v 2^-unit could underflow
-            cases.append(((value < real(lattice.step)) & (value > real(-lattice.step)), whole(0)))
-        if a.lower < 0.0:
-            cases.append((value < real(0.0), scaled.ceil().cast("int64")))
-        return ibis.cases(*cases, else_=scaled.floor().cast("int64"))
-
-    def _centred(self, column: Any, value: Any) -> Any:
-        """trunc(a t) or trunc(a (2 t^2 - 1)), where t = (v - middle)/half lies in [-1, 1]."""
-        ibis, a = ibis_library(), self.aggregate
-        part, middle, half = self.weight, *middle_and_half(a)
-        ends = (part, part) if self.power == 2 else (-part, part)
-        apart = value - real(middle)
-        small = (apart < real(half * ldexp(1.0, -40))) & (apart > real(-half * ldexp(1.0, -40)))
-        t = apart / real(half)
-        if self.power == 2:
-            t = t * t * real(2.0) - real(1.0)
-        scaled = t * real(float(part))
-        return ibis.cases(
-            (~usable(column), whole(0)),
-            (value <= real(a.lower), whole(ends[0])),
-            (value >= real(a.upper), whole(ends[1])),
-            (small, whole(-part if self.power == 2 else 0)),
-            (scaled >= real(float(part)), whole(part)),
-            (scaled <= real(-float(part)), whole(-part)),
-            (scaled < real(0.0), scaled.ceil().cast("int64")),
-            else_=scaled.floor().cast("int64"),
-        )
+            return amount_steps(table[a.column], a.lower, a.upper, self.lattice)
+        return centred_steps(table[a.column], a.lower, a.upper, self.weight, self.power)
 
 
 def coordinates(aggregate: Aggregate, lattice: IntegerGrid) -> tuple[Coordinate, ...]:
@@ -149,6 +113,45 @@ def coordinates(aggregate: Aggregate, lattice: IntegerGrid) -> tuple[Coordinate,
 def fine_enough(aggregate: Aggregate, lattice: IntegerGrid) -> bool:
     """Whether a row is so many steps that cutting it to whole ones does not matter."""
     return aggregate.kind == "sum" or Coordinate(aggregate, lattice, 0).weight >= FINE
+
+
+def amount_steps(column: Any, lower: float, upper: float, lattice: IntegerGrid) -> Any:
+    """trunc(clip(v) 2^-unit); 0 for a missing value."""
+    ibis, value = ibis_library(), number(column)
+    scaled = value * real(lattice.scale)
+    cases = [
+        (~usable(column), whole(0)),
+        (value <= real(lower), whole(lattice.truncated(lower))),
+        (value >= real(upper), whole(lattice.truncated(upper))),
+    ]
+    if lattice.unit > 0:  # v 2^-unit could underflow
+        cases.append(((value < real(lattice.step)) & (value > real(-lattice.step)), whole(0)))
+    if lower < 0.0:
+        cases.append((value < real(0.0), scaled.ceil().cast("int64")))
+    return ibis.cases(*cases, else_=scaled.floor().cast("int64"))
+
+
+def centred_steps(column: Any, lower: float, upper: float, part: int, power: int = 1) -> Any:
+    """trunc(part t) or trunc(part (2 t^2 - 1)), where t = (v - middle)/half lies in [-1, 1]; 0 for a missing value."""
+    ibis, value = ibis_library(), number(column)
+    middle, half = (lower + upper) / 2.0, (upper - lower) / 2.0
+    ends = (part, part) if power == 2 else (-part, part)
+    apart = value - real(middle)
+    small = (apart < real(half * ldexp(1.0, -40))) & (apart > real(-half * ldexp(1.0, -40)))
+    t = apart / real(half)
+    if power == 2:
+        t = t * t * real(2.0) - real(1.0)
+    scaled = t * real(float(part))
+    return ibis.cases(
+        (~usable(column), whole(0)),
+        (value <= real(lower), whole(ends[0])),
+        (value >= real(upper), whole(ends[1])),
+        (small, whole(-part if power == 2 else 0)),
+        (scaled >= real(float(part)), whole(part)),
+        (scaled <= real(-float(part)), whole(-part)),
+        (scaled < real(0.0), scaled.ceil().cast("int64")),
+        else_=scaled.floor().cast("int64"),
+    )
 
 
 def middle_and_half(aggregate: Aggregate) -> tuple[float, float]:
