@@ -12,7 +12,7 @@ from psidp.curator.groups import Key
 from psidp.errors import MissingExtraError
 from psidp.guarantee import Guarantee
 
-__all__ = ["Answer", "packed"]
+__all__ = ["Answer", "packed", "unpacked"]
 
 COUNTED = ("count", "units", "histogram of ")
 """How the names of statistics begin that are below 0 for no table."""
@@ -133,7 +133,7 @@ class Answer:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The answer that to_dict wrote."""
         rows = tuple(
-            (tuple(_unpacked(k) for k in row["key"]), Estimate(*(row.get(name, "") for name in COLUMNS)))
+            (tuple(unpacked(k) for k in row["key"]), Estimate(*(row.get(name, "") for name in COLUMNS)))
             for row in values["rows"]
         )
         guarantee = Guarantee.from_dict(values["guarantee"])
@@ -155,7 +155,7 @@ def packed(value: Any) -> Any:
     return {"decimal": str(value)} if isinstance(value, Decimal) else value
 
 
-def _unpacked(value: Any) -> Any:
+def unpacked(value: Any) -> Any:
     """The value that packed wrote."""
     if not isinstance(value, dict):
         return value

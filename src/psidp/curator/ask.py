@@ -12,15 +12,22 @@ from math import inf
 from numbers import Real
 from typing import Any, Literal
 
+from psidp.symbols import whole
+
 __all__ = [
     "Aggregate",
+    "Bins",
+    "UpTo",
+    "bins",
     "count",
     "deviation",
     "histogram",
     "mean",
+    "ordered",
     "quantiles",
     "sum",
     "units",
+    "up_to",
     "variance",
 ]
 
@@ -167,6 +174,49 @@ def quantiles(
     return Aggregate(
         "quantiles", _named(column), edges=_edges(column, edges), at=wanted, weight=weight, contribution=contribution
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """A column of a cube, cut at public edges. ordered: whether cumulative sums are what is asked of it."""
+
+    edges: tuple[float, ...]
+    ordered: bool = False
+
+
+def bins(edges: Iterable[float]) -> Bins:
+    """A cube's column of numbers, cut into bins whose counts are asked for, each by itself.
+
+    Examples:
+        >>> bins([0, 18, 65]).edges
+        (0.0, 18.0, 65.0)
+    """
+    return Bins(_edges("a cube's column", edges))
+
+
+def ordered(edges: Iterable[float]) -> Bins:
+    """A cube's column of numbers, cut into bins of which cumulative sums are asked for: quantiles, shares below.
+
+    Their noise is made for that: with 100 bins a cumulative sum has a third of the error that adding up `bins` has.
+    """
+    return Bins(_edges("a cube's column", edges), ordered=True)
+
+
+@dataclass(frozen=True, slots=True)
+class UpTo:
+    """All tables of 1 to `order` columns."""
+
+    order: int
+
+
+def up_to(order: int) -> UpTo:
+    """All tables of 1, 2, ... columns, up to so many.
+
+    Examples:
+        >>> up_to(3)
+        UpTo(order=3)
+    """
+    return UpTo(whole("order", order))
 
 
 def check_contribution(value: Any) -> None:

@@ -1,29 +1,33 @@
 """Curator: the trusted keeper of a table. Answers questions with noise, writes down what they cost, and says so."""
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import nan
 from pathlib import Path
 from typing import Any, Self
 
 from psidp.curator.answer import Answer
-from psidp.curator.ask import Aggregate, Contribution
+from psidp.curator.ask import Aggregate, Contribution, UpTo, count
 from psidp.curator.calendar import Calendar, Every, as_date
+from psidp.curator.cube import Cube
+from psidp.curator.cube_plan import CubePlan, cube_planned, cube_words, prepare_cube
+from psidp.curator.cube_price import Errors
+from psidp.curator.cube_query import Bound, CubeQuery, cube_question
 from psidp.curator.engine import Engine, open_source
 from psidp.curator.estimate import Estimate, estimates, flagged
 from psidp.curator.execute import Drawn, Part, prepare
 from psidp.curator.notes import flag_notes, notes_on, private_groups, what_clipping_took
+from psidp.curator.payment import Payer
 from psidp.curator.plan import Plan, planned
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream, stream_question
 from psidp.ledger.budget import shorten
-from psidp.maths.rounding import digits_down
 from psidp.maths.sensitivity import Adjacency, check_adjacency
+from psidp.strategies.residual_plan import Balance
 from psidp.symbols import check_text
 
 __all__ = ["Curator"]
-
-UNKEPT = "No ledger keeps count: what this and other releases cost together is yours to add up."
 
 
 class Curator:
@@ -158,11 +162,13 @@ class Curator:
         Nothing is spent when the engine fails before noise could have been drawn.
         """
         asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share)
-        if self.ledger is None:
-            if retry_key:
-                raise ValueError("retry_key (idempotency key) needs a ledger, which keeps the answer.")
-            return self._answered(asked, prepare(asked, self._engine)()).settled(UNKEPT, False)
-        return self._paid(asked, purpose or shorten(self._words(asked)), retry_key)
+        why = purpose or shorten(self._words(asked))
+
+        def ready() -> Callable[[], Answer]:
+            draw = prepare(asked, self._engine)
+            return lambda: self._answered(asked, draw())
+
+        return self._payer.release(asked.guarantee, asked.to_dict, ready, Answer.from_dict, why, retry_key)
 
     def stream(
         self,
@@ -212,34 +218,76 @@ class Curator:
             windows=windows, wait=wait, ledger=self.ledger, budget=self.budget, same_unit=self.same_unit,
         )  # fmt: skip
 
-    def _paid(self, asked: Query, purpose: str, retry_key: str) -> Answer:
-        """The release through the ledger."""
-        event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit}
-        spend = self.ledger.spend(
-            self.budget,
-            asked.guarantee,
-            purpose=purpose,
-            retry_key=retry_key,
-            request=asked.to_dict() if retry_key else None,
-            event=event,
-        )
-        draw = None if self._settled(asked, retry_key) else prepare(asked, self._engine)
-        with spend as entry:
-            values = entry.answer(
-                lambda: self._answered(asked, draw() if draw else prepare(asked, self._engine)()).to_dict()
-            )
-        answer = Answer.from_dict(values)
-        left = self.ledger.remaining(self.budget)
-        kappa = f" and kappa = {left.kappa:.3g}" if asked.guarantee.kappa else ""
-        said = f"Budget {self.budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left."
-        return answer.settled(said, entry.stored)
+    def plan_cube(
+        self,
+        columns: Mapping[str, Any],
+        tables: UpTo | Sequence[str | Sequence[str]],
+        *,
+        measures: Sequence[Aggregate] = (count(),),
+        psi: float | None = None,
+        errors: Errors | None = None,
+        balance: Balance = "worst",
+        contribution: float = 1.0,
+        bound: Bound = "rows",
+        where: Any = None,
+        confidence: float = 0.95,
+    ) -> CubePlan:
+        """What `cube` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
+        asked = self._cube(columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence)
+        return cube_planned(asked, self._engine)
 
-    def _settled(self, asked: Query, retry_key: str) -> bool:
-        """Whether the ledger will answer or refuse by itself, so that the engine need not work."""
-        if retry_key and self.ledger.answered(self.budget, retry_key):
-            return True
-        left = self.ledger.remaining(self.budget)
-        return not (asked.guarantee.psi <= left.psi and asked.guarantee.kappa <= left.kappa)
+    def cube(
+        self,
+        columns: Mapping[str, Any],
+        tables: UpTo | Sequence[str | Sequence[str]],
+        *,
+        measures: Sequence[Aggregate] = (count(),),
+        psi: float | None = None,
+        errors: Errors | None = None,
+        balance: Balance = "worst",
+        contribution: float = 1.0,
+        bound: Bound = "rows",
+        where: Any = None,
+        confidence: float = 0.95,
+        purpose: str = "",
+        retry_key: str = "",
+    ) -> Cube:
+        """Many tables over the same columns for one psi, which agree with each other and have the least error.
+
+        Args:
+            columns: each column with its public values: {"origin": ["EWR", "JFK"], "month": range(1, 13), "delay":
+                psidp.ask.bins(edges)}; psidp.ask.ordered(edges) where cumulative sums or quantiles are asked of it.
+            tables: psidp.ask.up_to(3) for all of one to three columns, or a list such as [("origin", "month")].
+            measures: what is asked of every cell: psidp.ask.count(), .sum("fare", 0, 100), .mean("delay", -60, 180).
+            psi: what all of it costs together. errors: instead, standard errors that counts shall have, by table or by
+                number of columns: {("origin",): 2, 2: 5}; the least psi that reaches them is paid.
+            balance: "worst" for the least error of the worst table, so that none is worse than by itself at its share
+                of psi; "total" for the least sum over all cells, which favours large tables.
+            contribution: rows' worth that one unit may add, [1, 2^20]; where it has more, its rows count less, alike.
+            bound: "rows" takes the number of a unit's rows for that; "image" what they are worth together under the
+                noise, which is less where they lie in different cells.
+            where, confidence, purpose, retry_key: as in `release`.
+
+        Nothing is spent when the engine fails before noise could have been drawn.
+        """
+        asked = self._cube(columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence)
+        why = purpose or shorten(cube_words(asked))
+        ready = partial(prepare_cube, asked, self._engine)
+        return self._payer.release(asked.guarantee, asked.to_dict, ready, Cube.from_dict, why, retry_key)
+
+    @property
+    def _payer(self) -> Payer:
+        return Payer(self.ledger, self.budget, self.unit, self.same_unit)
+
+    def _cube(
+        self, columns: Mapping[str, Any], tables: Any, measures: Sequence[Aggregate], psi: float | None,
+        errors: Errors | None, balance: Balance, contribution: float, bound: Bound, where: Any, confidence: float,
+    ) -> CubeQuery:  # fmt: skip
+        return cube_question(
+            self.table, self.unit, columns=columns, tables=tables, measures=measures, psi=psi, errors=errors,
+            balance=balance, contribution=contribution, bound=bound, where=where, adjacency=self.adjacency,
+            protects=self.protects, confidence=confidence, source=self._source, untyped=self.untyped,
+        )  # fmt: skip
 
     def _question(
         self,

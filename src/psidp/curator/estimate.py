@@ -15,7 +15,7 @@ from psidp.maths.isotonic import isotonic
 from psidp.maths.normal import quantile
 from psidp.mechanism.clipping import IntegerGrid
 
-__all__ = ["CLIPPING", "NOISE", "Estimate", "Noisy", "estimates", "flagged"]
+__all__ = ["CLIPPING", "NOISE", "Estimate", "Noisy", "count_flag", "crossing", "estimates", "flagged"]
 
 NOISE = "noise"
 """The count behind the number cannot be told from zero."""
@@ -77,11 +77,11 @@ def estimates(
 def _plain(name: str, value: float, noisy: Noisy, confidence: float, counted: bool = True) -> Estimate:
     """A total itself; `counted` where it is a number of rows or units."""
     width = noisy.width(confidence)
-    flag = _flag(value, noisy.sigma) if counted else ""
+    flag = count_flag(value, noisy.sigma) if counted else ""
     return Estimate(name, value, noisy.sigma, value - width, value + width, flag)
 
 
-def _flag(count: float, error: float) -> str:
+def count_flag(count: float, error: float) -> str:
     """The flag of a number, by the count behind it: an empty group passes once in 740 times."""
     return "" if count > SURE * error else NOISE
 
@@ -96,7 +96,7 @@ def _ratio(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: No
     """Mean, variance or standard deviation from noisy sums about the middle of the bounds and a noisy count."""
     row = lattice.part(aggregate.parts) * lattice.step  # what one row adds to the count
     n, error = float(totals[0]) / row, noisy.sigma / row
-    flag = _flag(n, error)
+    flag = count_flag(n, error)
     middle, half = middle_and_half(aggregate)
     if aggregate.kind == "mean":
         t = _clipped(float(totals[1]) / row, n)
@@ -159,14 +159,14 @@ def _quantile(aggregate: Aggregate, counts: Floats, noisy: Noisy, q: float, conf
     surely_low, surely_high = (balance + room < 0.0), (balance - room >= 0.0)
     low = float(edges[np.max(j[surely_low], initial=0)])
     high = max(low, float(edges[np.min(j[surely_high], initial=bins)]))
-    value = min(max(_crossing(edges, isotonic(raw), q * float(raw[-1])), low), high)
+    value = min(max(crossing(edges, isotonic(raw), q * float(raw[-1])), low), high)
     single = float(-quantile(0.5 * (1.0 - confidence)))
     spread: Any = (high - low) / (2.0 * single) if high > low else nan
-    flag = _flag(float(raw[-1]), noisy.sigma * sqrt(bins))
+    flag = count_flag(float(raw[-1]), noisy.sigma * sqrt(bins))
     return Estimate(f"quantile {q:.15g} of {aggregate.column}", value, spread, low, high, flag)
 
 
-def _crossing(edges: Floats, below: Floats, target: float) -> float:
+def crossing(edges: Floats, below: Floats, target: float) -> float:
     """Where the rising counts reach the target, on straight lines; the middle edge where there seems to be nobody."""
     if not below[-1] > below[0]:
         return float(edges[len(edges) // 2])

@@ -18,7 +18,16 @@ from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, clipped_vector
 from psidp.symbols import symbol
 
-__all__ = ["AUTO_SHARE", "CLIPPING_SHARE", "Query", "question"]
+__all__ = [
+    "AUTO_SHARE",
+    "CLIPPING_SHARE",
+    "Query",
+    "check_asks",
+    "check_unit",
+    "need_column",
+    "question",
+    "rows_in_words",
+]
 
 AUTO_SHARE = 0.1
 """Part of an aggregate's psi^2 that contribution="auto" spends on the choice, and on saying what clipping took."""
@@ -151,7 +160,7 @@ class Query:
             "asks": [a.to_dict() for a in self.asks],
             "by": list(self.by),
             "keys": groups,
-            "rows": self._rows_in_words(),
+            "rows": rows_in_words(self.table, self.where),
             **({"location": found} if (found := location(self.table.get_backend())) else {}),
             "schema": {name: str(kind) for name, kind in self.table.schema().items()},
             "unit": self.unit,
@@ -160,14 +169,15 @@ class Query:
             "clipping_share": self.clipping_share,
         }
 
-    def _rows_in_words(self) -> str:
-        """The SQL of the rows; frames have names of chance there, and are told apart by their columns alone."""
-        import ibis.expr.operations as ops  # type: ignore[import-untyped,unused-ignore]
 
-        rows = self.table if self.where is None else self.table.filter(self.where)
-        frames = rows.op().find(ops.InMemoryTable)
-        named = rows.op().replace({f: ops.UnboundTable(name="frame", schema=f.schema) for f in frames}).to_expr()
-        return str(self.table.get_backend().compile(named))
+def rows_in_words(table: Any, where: Any) -> str:
+    """The SQL of the rows; frames have names of chance there, and are told apart by their columns alone."""
+    import ibis.expr.operations as ops  # type: ignore[import-untyped,unused-ignore]
+
+    rows = table if where is None else table.filter(where)
+    frames = rows.op().find(ops.InMemoryTable)
+    named = rows.op().replace({f: ops.UnboundTable(name="frame", schema=f.schema) for f in frames}).to_expr()
+    return str(table.get_backend().compile(named))
 
 
 def question(
@@ -195,9 +205,9 @@ def question(
         groups = key_tuples(groups, columns, table.schema())
         reads |= key_types(groups, columns, untyped.intersection(columns))
     schema = with_types(table, reads).schema()
-    _check_asks(asks, schema)
+    check_asks(asks, schema)
     for name in columns:
-        _need_column(name, schema, "by")
+        need_column(name, schema, "by")
     if len(set(columns)) < len(columns):
         raise ValueError(f"by must name different columns, got {', '.join(columns)}.")
     if unit in columns:
@@ -226,7 +236,7 @@ def check_unit(unit: str | None, schema: Any) -> None:
     """Refuse a unit column that is missing or of fractions."""
     if unit is None:
         return
-    _need_column(unit, schema, "unit")
+    need_column(unit, schema, "unit")
     if schema[unit].is_floating():
         raise TypeError(
             f"unit must be a column of whole numbers, text or the like, got {unit!r} of {schema[unit]}. Where pandas "
@@ -236,7 +246,8 @@ def check_unit(unit: str | None, schema: Any) -> None:
         raise TypeError(f"unit must be a column of single values, got {unit!r} of {schema[unit]}.")
 
 
-def _check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
+def check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
+    """Refuse what is no aggregate, is asked twice, or asks a column for numbers that it does not hold."""
     if not asks:
         raise TypeError("ask for at least one aggregate, such as psidp.ask.count(), or --count on the command line.")
     for a in asks:
@@ -248,7 +259,7 @@ def _check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
     for a in asks:
         if a.column is None:
             continue
-        _need_column(a.column, schema, "column")
+        need_column(a.column, schema, "column")
         kind = schema[a.column]
         if not (kind.is_numeric() or kind.is_boolean()):
             raise TypeError(f"column {a.column!r} must hold numbers to have a {a.kind}, got {kind}.")
@@ -292,7 +303,8 @@ def _groups(groups: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...] | Pr
     return groups if isinstance(groups, PrivateGroups) else public_groups(groups, by, schema)
 
 
-def _need_column(name: Any, schema: Any, role: str) -> None:
+def need_column(name: Any, schema: Any, role: str) -> None:
+    """Refuse a column that the table has not."""
     if not isinstance(name, str) or name not in schema:
         raise ValueError(f"{role} must be a column of the table ({some_names(schema)}), got {name!r}.")
 

@@ -18,8 +18,8 @@ def ratio_interval(
     .. math:: (b^2 - z^2 v_b) t^2 - 2 (a b - z^2 c) t + a^2 - z^2 v_a \le 0
 
     Guarantees:
-        For normal a and b the true ratio is inside with the chance that |N| <= z, exactly. Where b cannot be told from 0
-        at this z the set is no interval, and (-inf, inf) comes back, which covers too.
+        For normal a and b the true ratio is inside with the chance that |N| <= z, exactly. Where b cannot be told from
+        0 at this z the set is no interval, and (-inf, inf) comes back, which covers too.
 
     Examples:
         >>> low, high = ratio_interval(50.0, 100.0, 4.0, 4.0, 0.0, z=1.96)

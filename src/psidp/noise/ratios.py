@@ -31,8 +31,8 @@ def ratio_gaussian(sigma: float, shift: Ints) -> RoundedGaussian:
     grid = min(exponent - DEFAULT, int(np.min(shift, initial=ROOM)) + ROOM)
     if not grid >= exponent - FINEST:
         raise ValueError(
-            f"sigma (standard deviation of the noise) must be below 2^{grid + FINEST + 1} for coefficients of this size, "
-            f"got sigma={sigma}. Columns with fewer values, or with a number of values that halves evenly, take more."
+            f"sigma (standard deviation of the noise) must be below 2^{grid + FINEST + 1} for coefficients of "
+            f"this size, got sigma={sigma}. Take columns with fewer values, or with numbers of values that halve evenly."
         )
     return RoundedGaussian(sigma, ldexp(1.0, grid))
 

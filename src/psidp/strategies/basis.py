@@ -1,7 +1,7 @@
 """Basis: how the values of one column of a table differ from their mean, in whole numbers.
 
-Its n - 1 rows u_k sum to 0 and span every vector that does. With the mean they say all about n totals; products of bases
-say all about tables of several columns (docs/design/cubes.md).
+Its n - 1 rows u_k sum to 0 and span every vector that does. With the mean they say all about n totals; products of
+bases say all about tables of several columns (docs/design/cubes.md).
 """
 
 from abc import ABC, abstractmethod
@@ -43,8 +43,8 @@ class Basis(ABC):
     @property
     @abstractmethod
     def errors(self) -> tuple[float, float]:
-        """Mean squared error of what is asked of the column, in units of sigma^2: from the differences, of noise on each
-        row; and from the mean, of noise on the total."""
+        """Mean squared error of what is asked of the column, in units of sigma^2: from the differences, of noise on
+        each row; and from the mean, of noise on the total."""
 
     @property
     @abstractmethod

@@ -1,9 +1,8 @@
-"""Haar: the basis of a column whose values have no order. Half against half, quarter against quarter, in whole numbers."""
+"""Haar: the basis of a column whose values have no order. Half against half, quarter against quarter."""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import gcd
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
@@ -42,14 +41,17 @@ class Haar(Basis):
 
     @property
     def size(self) -> int:
+        """The number of values."""
         return self.values
 
     @property
     def squares(self) -> tuple[int, ...]:
+        """a b (a + b)/g^2 of each row: its own squared norm."""
         return _tree(self.values).squares
 
     @property
     def share(self) -> Fraction:
+        """(n - 1)/n."""
         return Fraction(self.values - 1, self.values)
 
     @property
@@ -59,18 +61,21 @@ class Haar(Basis):
 
     @property
     def reach(self) -> int:
+        """The largest sum of a row's sizes."""
         tree = _tree(self.values)
         sums = 2 * tree.first * (tree.middle - tree.start)
         return int(sums.max(initial=0))
 
     def encode(self, totals: NDArray[Any]) -> NDArray[Any]:
+        """U x, from cumulative sums."""
         tree = _tree(self.values)
         below = np.concatenate([np.zeros_like(totals[:1]), np.cumsum(totals, axis=0)])
         middle = below[tree.middle]
         left, right = middle - below[tree.start], below[tree.end] - middle
-        return left * _upright(tree.first, totals) - right * _upright(tree.second, totals)
+        return np.asarray(left * _upright(tree.first, totals) - right * _upright(tree.second, totals))
 
     def decode(self, coefficients: Floats) -> Floats:
+        """U^+ c, from the root of the tree down."""
         tree = _tree(self.values)
         scaled = coefficients / _upright(np.array(tree.squares, np.float64), coefficients)
         nodes = np.zeros((2 * self.values - 1, *coefficients.shape[1:]))
@@ -80,9 +85,11 @@ class Haar(Basis):
         return np.asarray(nodes[tree.leaves])
 
     def weights(self, question: Floats) -> Floats:
+        """(U^+)^T q."""
         return np.asarray(self.encode(question) / _upright(np.array(self.squares, np.float64), question))
 
     def to_dict(self) -> dict[str, Any]:
+        """The basis as plain values."""
         return {"kind": "haar", "values": self.values}
 
     @classmethod
@@ -114,32 +121,30 @@ def _tree(values: int) -> Tree:
     """Halve [0, n) again and again, the shorter half first."""
     spans: list[tuple[int, int, int]] = []
     children: list[list[int]] = []
-    leaves, levels, level = np.zeros(values, np.int64), [], [(0, values, -1)]
+    leaves, stages, level = np.zeros(values, np.int64), [], [(0, values, -1)]
     while level:
         inner, below = [], []
-        for start, end, parent in level:
-            node = len(spans) if end - start > 1 else values - 1 + start
+        for low, high, parent in level:
+            node = len(spans) if high - low > 1 else values - 1 + low
             if parent >= 0:
                 children[parent].append(node)
-            if end - start == 1:
-                leaves[start] = node
+            if high - low == 1:
+                leaves[low] = node
                 continue
-            middle = start + (end - start) // 2
-            spans.append((start, middle, end))
+            half = low + (high - low) // 2
+            spans.append((low, half, high))
             children.append([])
             inner.append(node)
-            below += [(start, middle, node), (middle, end, node)]
-        levels.append(inner)
+            below += [(low, half, node), (half, high, node)]
+        stages += [np.array(inner, np.int64)] if inner else []
         level = below
-    start, middle, end = np.array(spans, np.int64).reshape(-1, 3).T
-    a, b = middle - start, end - middle
-    common = np.array([gcd(int(x), int(y)) for x, y in zip(a, b, strict=True)], np.int64)
-    squares = tuple(int(x) * int(y) * (int(x) + int(y)) // int(g) ** 2 for x, y, g in zip(a, b, common, strict=True))
-    stages = [np.array(rows, np.int64) for rows in levels if rows]
-    below_of = np.array(children, np.int64).reshape(-1, 2)
-    steps = tuple((rows, below_of[rows, 0], below_of[rows, 1]) for rows in stages)
-    divisor = np.maximum(common, 1)
-    return Tree(start, middle, end, b // divisor, a // divisor, squares, steps, leaves)
+    ends: Ints = np.array(spans, np.int64).reshape(-1, 3)
+    a, b = ends[:, 1] - ends[:, 0], ends[:, 2] - ends[:, 1]
+    common = np.gcd(a, b)
+    squares = tuple(int(x) * int(y) * int(x + y) // int(g) ** 2 for x, y, g in zip(a, b, common, strict=True))
+    under: Ints = np.array(children, np.int64).reshape(-1, 2)
+    steps = tuple((rows, under[rows, 0], under[rows, 1]) for rows in stages)
+    return Tree(ends[:, 0], ends[:, 1], ends[:, 2], b // common, a // common, squares, steps, leaves)
 
 
 def _upright(numbers: NDArray[Any], like: NDArray[Any]) -> NDArray[Any]:

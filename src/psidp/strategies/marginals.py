@@ -1,7 +1,7 @@
 """Marginals: all wanted tables over some columns as sums of residuals, each the part that no smaller table knows.
 
-A table over columns A is the sum, over subsets S of A, of residual S spread evenly over the other columns. Residuals are
-released one by one, and whatever is read from them agrees with whatever else is.
+A table over columns A is the sum, over subsets S of A, of residual S spread evenly over the other columns. Residuals
+are released one by one, and whatever is read from them agrees with whatever else is.
 """
 
 from collections.abc import Mapping

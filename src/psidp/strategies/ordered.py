@@ -57,14 +57,17 @@ class Ordered(Basis):
 
     @property
     def size(self) -> int:
-        return self.matrix.shape[1]
+        """The number of values."""
+        return int(self.matrix.shape[1])
 
     @property
     def squares(self) -> tuple[int, ...]:
-        return (4**BITS,) * self.matrix.shape[0]
+        """4^13 for every row."""
+        return (4**BITS,) * (self.size - 1)
 
     @property
     def share(self) -> Fraction:
+        """The largest squared norm of a column of the matrix, over 4^13."""
         return Fraction(int((self.matrix * self.matrix).sum(axis=0).max(initial=0)), 4**BITS)
 
     @property
@@ -77,21 +80,26 @@ class Ordered(Basis):
 
     @property
     def reach(self) -> int:
+        """The largest sum of a row's sizes."""
         return int(np.abs(self.matrix).sum(axis=1).max(initial=0))
 
     def encode(self, totals: NDArray[Any]) -> NDArray[Any]:
+        """U x."""
         matrix = self.matrix.astype(totals.dtype) if totals.dtype != np.int64 else self.matrix
         return np.asarray((matrix @ totals.reshape(self.size, -1)).reshape(-1, *totals.shape[1:]))
 
     def decode(self, coefficients: Floats) -> Floats:
+        """U^+ c."""
         flat = self._inverse @ coefficients.reshape(self.size - 1, -1)
         return np.asarray(flat.reshape(self.size, *coefficients.shape[1:]))
 
     def weights(self, question: Floats) -> Floats:
+        """(U^+)^T q."""
         flat = self._inverse.T @ question.reshape(self.size, -1)
         return np.asarray(flat.reshape(self.size - 1, *question.shape[1:]))
 
     def to_dict(self) -> dict[str, Any]:
+        """The matrix and what it was made for, as plain values."""
         packed = base64.b64encode(zlib.compress(self.matrix.astype("<i4").tobytes())).decode()
         return {"kind": "ordered", "values": self.size, "asked": self.asked, "matrix": packed}
 
@@ -157,8 +165,8 @@ def _gram(n: int, asked: Asked) -> Floats:
     place = np.arange(n)
     later = np.maximum.outer(place, place)
     if asked == "prefixes":
-        return (n - later).astype(np.float64)
-    return ((np.minimum.outer(place, place) + 1) * (n - later)).astype(np.float64)
+        return np.asarray(n - later, np.float64)
+    return np.asarray((np.minimum.outer(place, place) + 1) * (n - later), np.float64)
 
 
 def _rounded(real: Floats) -> Ints:

@@ -108,7 +108,7 @@ class ResidualPlan:
         place = {part: n for n, part in enumerate(self.marginals.residuals)}
         for part in self.marginals.parts(table):
             vectors = [pair[0] if i in part else pair[1] for i, pair in zip(table, pairs, strict=True)]
-            found += self.sigmas[place[part]] ** 2 * reduce(np.multiply.outer, vectors, np.float64(1.0))
+            found += self.sigmas[place[part]] ** 2 * reduce(np.multiply.outer, vectors, np.ones(()))
         return np.asarray(found * (1.0 + MARGIN))
 
 
@@ -164,7 +164,7 @@ class _Problem:
 
     def variances(self, squares: Floats) -> Floats:
         """Mean squared error of each table for these sigma^2."""
-        return np.bincount(self.table, weights=self.factor * squares[self.residual])
+        return np.asarray(np.bincount(self.table, weights=self.factor * squares[self.residual]), np.float64)
 
     def weigh(self, tables: Floats) -> Floats:
         """What each residual's variance counts, where tables count so much."""

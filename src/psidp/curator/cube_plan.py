@@ -1,0 +1,190 @@
+"""CubePlan: what a cube would run, cost and be worth, before anything is spent. No row is read."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from psidp.curator.cube import Cube
+from psidp.curator.cube_price import layers_of
+from psidp.curator.cube_query import CubeQuery
+from psidp.curator.engine import Engine
+from psidp.guarantee import Guarantee
+from psidp.mechanism.residual_release import noisy_residuals
+from psidp.strategies.residual_plan import ResidualPlan
+
+__all__ = ["CubePlan", "ExpectedTable", "cube_planned", "prepare_cube"]
+
+SHOWN = 40
+"""Tables that a summary lists."""
+
+ROWS = (100, 1_000, 10_000)
+"""Numbers of rows in a cell for which a plan says the error of a mean."""
+
+
+class ExpectedTable(NamedTuple):
+    """One table of a plan: its columns, how many cells it has, and the standard error of its cells by measure.
+
+    Of columns that are ordered, the error is that of cumulative sums, root mean square over all of them. Of a mean, in
+    cells of 100, 1,000 and 10,000 rows with values about the middle of the bounds.
+    """
+
+    columns: tuple[str, ...]
+    cells: int
+    errors: dict[str, float | dict[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class CubePlan:
+    """Standard errors by table, the strategy of each column, the SQL.
+
+    Args:
+        guarantee: what it would cost. tables: what to expect of each. strategies: what each column's noise is made for.
+        gap: how far above the least possible the worst error, the total or psi can be, relative; proved. notes: what
+        else to know. sql: the queries.
+    """
+
+    guarantee: Guarantee
+    tables: tuple[ExpectedTable, ...]
+    strategies: dict[str, str]
+    gap: float
+    notes: tuple[str, ...]
+    sql: tuple[str, ...] = field(repr=False)
+
+    def error(self, *columns: str) -> float:
+        """The standard error of a count in one table."""
+        for table in self.tables:
+            if set(table.columns) == set(columns) and isinstance(found := table.errors.get("count"), float):
+                return found
+        raise KeyError(f"no count in a table of {', '.join(columns) or 'nothing'} in this plan.")
+
+    def summary(self) -> str:
+        """The plan in words, without the SQL."""
+        g = self.guarantee
+        lines = [f"{name}: {words}" for name, words in self.strategies.items()]
+        for table in self.tables[:SHOWN]:
+            errors = "; ".join(f"{name} {_shown(error)}" for name, error in table.errors.items())
+            lines.append(f"{', '.join(table.columns) or 'total'} ({table.cells:,} cells): standard error of {errors}")
+        if len(self.tables) > SHOWN:
+            lines.append(f"... and {len(self.tables) - SHOWN:,} more tables.")
+        cost = f"It would cost psi = {g.psi:.6g} ({g.adjacency}, per {g.unit}), all tables together. No row was read."
+        return "\n".join([*lines, *self.notes, cost])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return {
+            "guarantee": self.guarantee.to_dict(),
+            "tables": [{"columns": list(t.columns), "cells": t.cells, "errors": _plain(t.errors)} for t in self.tables],
+            "strategies": self.strategies,
+            "gap": self.gap,
+            "notes": list(self.notes),
+            "sql": list(self.sql),
+        }
+
+    def to_json(self) -> str:
+        """The plan as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+
+def cube_planned(asked: CubeQuery, engine: Engine) -> CubePlan:
+    """What a cube would run and be worth."""
+    plans = _by_measure(asked)
+    errors = [[plan.errors for plan in parts] for parts in plans]
+    tables = []
+    for n, table in enumerate(asked.marginals.tables):
+        found: dict[str, float | dict[int, float]] = {}
+        for a, parts in zip(asked.measures, errors, strict=True):
+            if a.kind == "mean":
+                half = (a.upper - a.lower) / 2.0
+                found[a.name] = {rows: half * min(1.0, parts[1][n] / rows) for rows in ROWS}
+            else:
+                layer = layers_of(a)[0]
+                found[a.name] = parts[0][n] * layer.steps * layer.step
+        tables.append(ExpectedTable(asked.names(table), asked.marginals.cells(table), found))
+    strategies = {column.name: _strategy(column.size, column.ordered) for column in asked.columns}
+    return CubePlan(
+        asked.guarantee, tuple(tables), strategies, asked.plans[0].gap, cube_notes(asked), asked.totals.sql(engine)
+    )
+
+
+def prepare_cube(asked: CubeQuery, engine: Engine) -> Callable[[], Cube]:
+    """Ask the engine for all exact totals; what comes back draws noise, and is called once it is paid for."""
+    query = asked.totals
+    exact = query.exact(engine)
+
+    def draw() -> Cube:
+        found = []
+        for n, (plan, layer) in enumerate(zip(asked.plans, asked.layers, strict=True)):
+            totals = {table: parts[n] for table, parts in zip(query.tables, exact, strict=True)}
+            found.append(noisy_residuals(plan, totals, layer.steps * query.scale))
+        sizes = [len(layers_of(a)) for a in asked.measures]
+        return Cube(
+            asked.columns, asked.measures, _split(asked.layers, sizes), _split(asked.plans, sizes),
+            _split(found, sizes), asked.guarantee, asked.confidence, (f"Asked: {cube_words(asked)}.", *cube_notes(asked)),
+        )  # fmt: skip
+
+    return draw
+
+
+def cube_words(asked: CubeQuery) -> str:
+    """The question in words."""
+    some = f" where {asked.some}" if asked.some else ""
+    tables = len(asked.marginals.tables)
+    names = ", ".join(column.name for column in asked.columns)
+    return f"{', '.join(a.name for a in asked.measures)} in {tables} table{'s' * (tables > 1)} of {names}{some}"
+
+
+def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
+    """What a reader has to know about units, values and noise."""
+    unit, said = asked.guarantee.unit, []
+    if asked.unit is not None and asked.bound == "rows":
+        said.append(
+            f"A {unit} with more than {asked.contribution:g} rows counts as {asked.contribution:g}: each of its rows "
+            "counts less, all alike. How much that takes is not measured, and intervals do not cover it."
+        )
+    elif asked.unit is not None:
+        said.append(
+            f"A {unit} whose rows are worth more, under the noise, than {asked.contribution:g} rows in one cell is cut "
+            "to that: each of its rows counts less, all alike. How much that takes is not measured, and intervals do not "
+            "cover it."
+        )
+    said.append(
+        "The values of all columns are taken as public: as given, and not read from this table. A row outside of them "
+        "in any column is in no table."
+    )
+    if asked.adjacency_doubles:
+        said.append(f"Under replace-one one {unit} can move the tables further, and the noise is larger for it.")
+    return tuple(said)
+
+
+def _by_measure(asked: CubeQuery) -> tuple[tuple[ResidualPlan, ...], ...]:
+    found: tuple[tuple[ResidualPlan, ...], ...] = _split(asked.plans, [len(layers_of(a)) for a in asked.measures])
+    return found
+
+
+def _split(parts: Any, sizes: list[int]) -> Any:
+    """Layer by layer becomes measure by measure."""
+    found, start = [], 0
+    for size in sizes:
+        found.append(tuple(parts[start : start + size]))
+        start += size
+    return tuple(found)
+
+
+def _strategy(size: int, ordered: bool) -> str:
+    if ordered:
+        return f"{size} bins in order, noise made for cumulative sums"
+    return f"{size} values without order, the same noise for each"
+
+
+def _shown(error: float | dict[int, float]) -> str:
+    if isinstance(error, dict):
+        return ", ".join(f"{value:.3g} in a cell of {rows:,} rows" for rows, value in error.items())
+    return f"{error:.4g}"
+
+
+def _plain(errors: dict[str, float | dict[int, float]]) -> dict[str, Any]:
+    return {
+        name: {str(rows): e for rows, e in error.items()} if isinstance(error, dict) else error
+        for name, error in errors.items()
+    }

@@ -1,0 +1,274 @@
+"""CubeQuery: which tables of which columns are wanted, checked against the schema, with its noise."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import comb
+from typing import Any, Literal
+
+from psidp.curator.ask import Aggregate, Bins, UpTo, check_contribution
+from psidp.curator.column_types import check_kind, key_types, with_types
+from psidp.curator.cube_columns import CubeColumn
+from psidp.curator.cube_price import MOST_PSI, Errors, gram, layers_of, priced
+from psidp.curator.cube_record import columns_to
+from psidp.curator.cube_sql import CubeTotals, Layer
+from psidp.curator.cube_weights import MOST_COLUMNS, ImageBound, RowBound
+from psidp.curator.filters import condition, in_words
+from psidp.curator.groups import PrivateGroups, key_tuples, public_groups, refuse_own_groups
+from psidp.curator.query import check_asks, need_column, rows_in_words
+from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import Adjacency
+from psidp.mechanism.residual_release import check_noise
+from psidp.strategies.basis import Basis
+from psidp.strategies.haar import Haar
+from psidp.strategies.marginals import Marginals, Table
+from psidp.strategies.ordered import ordered
+from psidp.strategies.residual_plan import Balance, ResidualPlan
+from psidp.symbols import symbol
+
+__all__ = ["Bound", "CubeQuery", "cube_question"]
+
+Bound = Literal["rows", "image"]
+
+MOST_CELLS = 50_000_000
+MOST_TABLES = 200_000
+MEASURES = ("count", "sum", "mean")
+
+
+@dataclass(frozen=True, slots=True)
+class CubeQuery:
+    """Tables over columns with public values, what is measured in their cells, and the noise that this gets.
+
+    Args:
+        table: the Ibis table. unit: column that names the units of privacy, or None where each row is one. columns: the
+        cube's columns. plans: the noise of each layer, in rows. measures: what is asked of every cell. where, some: the
+        condition, and in words. guarantee: the price of all of it. contribution: rows' worth that a unit may add.
+        bound: how a unit's rows are measured. reads: the types in which untyped columns are read.
+    """
+
+    table: Any
+    unit: str | None
+    columns: tuple[CubeColumn, ...]
+    plans: tuple[ResidualPlan, ...]
+    measures: tuple[Aggregate, ...]
+    where: Any
+    some: str
+    guarantee: Guarantee
+    contribution: float
+    bound: Bound
+    confidence: float
+    balance: str
+    reads: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def marginals(self) -> Marginals:
+        """The tables and their residuals."""
+        return self.plans[0].marginals
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """What a row adds to each cell, one number for each layer."""
+        return tuple(layer for a in self.measures for layer in layers_of(a))
+
+    @property
+    def totals(self) -> CubeTotals:
+        """The query for the exact totals of the maximal tables."""
+        rows = self.table if self.where is None else self.table.filter(self.where)
+        bound: RowBound | ImageBound | None = None
+        if self.unit is not None:
+            rows_bound = RowBound(self.contribution)
+            bound = rows_bound if self.bound == "rows" else ImageBound(self.contribution, gram(self.plans))
+        return CubeTotals(
+            with_types(rows, self.reads), self.unit, self.columns, self.marginals.maximal, self.layers, bound
+        )
+
+    @property
+    def adjacency_doubles(self) -> bool:
+        """Whether a unit that is replaced moves further than one that joins."""
+        return self.guarantee.adjacency == "replace-one"
+
+    def names(self, table: Table) -> tuple[str, ...]:
+        """The columns of a table by name."""
+        return tuple(self.columns[i].name for i in table)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What makes two cubes the same, as plain values; not the noise, which follows from them."""
+        return {
+            "kind": "cube",
+            "columns": columns_to(self.columns),
+            "tables": [list(table) for table in self.marginals.tables],
+            "measures": [a.to_dict() for a in self.measures],
+            "rows": rows_in_words(self.table, self.where),
+            "schema": {name: str(kind) for name, kind in self.table.schema().items()},
+            "unit": self.unit,
+            "guarantee": self.guarantee.to_dict(),
+            "contribution": self.contribution,
+            "bound": self.bound,
+            "balance": self.balance,
+            "confidence": self.confidence,
+        }
+
+
+def cube_question(
+    table: Any,
+    unit: str | None,
+    *,
+    columns: Mapping[str, Any],
+    tables: UpTo | Iterable[str | Sequence[str]],
+    measures: Sequence[Aggregate],
+    psi: float | None,
+    errors: Errors | None,
+    balance: Balance,
+    contribution: float,
+    bound: Bound,
+    where: Any,
+    adjacency: Adjacency,
+    protects: str,
+    confidence: float,
+    source: Any,
+    untyped: frozenset[str],
+) -> CubeQuery:
+    """The question, or a refusal that looked at schema and parameters alone."""
+    _check_choices(psi, errors, balance, contribution, bound, confidence, unit)
+    reads, cube = _columns(columns, table, unit, source, untyped)
+    reads |= {a.column: "float64" for a in measures if isinstance(a, Aggregate) and a.column in untyped}
+    _check_reads(cube, measures, untyped)
+    schema = with_types(table, reads).schema()
+    asked = _measures(measures, schema, contribution)
+    marginals = Marginals(tuple(map(_basis, cube)), _tables(tables, [c.name for c in cube]))
+    _check_size(marginals, cube, bound)
+    plans, cost = priced(
+        marginals, [c.name for c in cube], asked, psi=psi, errors=errors, balance=balance, contribution=contribution,
+        unit=unit, adjacency=adjacency,
+    )  # fmt: skip
+    for scaled, layer in zip(plans, (layer for a in asked for layer in layers_of(a)), strict=True):
+        check_noise(scaled, layer.steps * (1 if unit is None else 2**20))
+    rule = None if where is None else condition(table, where, untyped)
+    some = "" if rule is None else in_words(table, where)
+    guarantee = Guarantee(cost, 0.0, adjacency, protects)
+    return CubeQuery(
+        table, unit, cube, plans, asked, rule, some, guarantee, float(contribution), bound, confidence,
+        "errors" if errors is not None else balance, reads,
+    )  # fmt: skip
+
+
+def _check_choices(
+    psi: Any, errors: Any, balance: Any, contribution: Any, bound: Any, confidence: Any, unit: str | None
+) -> None:
+    if (psi is None) == (errors is None):
+        raise ValueError(
+            "a cube must have psi (what it costs) or errors (standard errors that are wanted), one of them."
+        )
+    if psi is not None and not 0.0 < symbol("psi").number(psi) <= MOST_PSI:
+        raise ValueError(f"psi ({symbol('psi').meaning}) must be in (0, 2^16] for a cube, got psi={psi}.")
+    if balance not in ("worst", "total"):
+        raise ValueError(f'balance (which error is least) must be "worst" or "total", got balance={balance!r}.')
+    if bound not in ("rows", "image"):
+        raise ValueError(f'bound (how a unit\'s rows are measured) must be "rows" or "image", got bound={bound!r}.')
+    if contribution == "auto":
+        raise ValueError('contribution must be a number for a cube, which has no way to choose it yet, got "auto".')
+    check_contribution(contribution)
+    if unit is None and not (contribution == 1 and bound == "rows"):
+        raise ValueError(
+            'contribution must be 1 and bound "rows" where every row is its own unit, '
+            f"got contribution={contribution!r}, bound={bound!r}."
+        )
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence (chance that an interval covers) must be in (0, 1), got confidence={confidence}.")
+
+
+def _columns(
+    columns: Mapping[str, Any], table: Any, unit: str | None, source: Any, untyped: frozenset[str]
+) -> tuple[dict[str, str], tuple[CubeColumn, ...]]:
+    """The columns with their public values, and the types in which untyped ones are read."""
+    if not (isinstance(columns, Mapping) and columns):
+        raise TypeError(
+            'columns must map names to public values, such as {"ward": ["A", "B"], "age": ask.bins([0, 18])}.'
+        )
+    reads: dict[str, str] = {}
+    found = []
+    for name, values in columns.items():
+        need_column(name, table.schema(), "columns")
+        if name == unit:
+            raise ValueError(
+                f"columns must not name the unit's own column, got {name!r}: every cell would be one unit."
+            )
+        if isinstance(values, PrivateGroups):
+            raise ValueError(
+                f"values of {name!r} must be public in a cube: its noise is planned before any row is read."
+            )
+        if isinstance(values, Bins):
+            reads |= {name: "float64"} if name in untyped else {}
+            found.append(CubeColumn(name, edges=values.edges, ordered=values.ordered))
+            continue
+        refuse_own_groups(values, (name,), table, source)
+        given = key_tuples(values, (name,), table.schema())
+        reads |= key_types(given, (name,), untyped & {name})
+        schema = with_types(table, {k: v for k, v in reads.items() if k == name}).schema()
+        check_kind(name, schema[name])
+        found.append(CubeColumn(name, keys=tuple(key for (key,) in public_groups(given, (name,), schema))))
+    return reads, tuple(found)
+
+
+def _check_reads(cube: Sequence[CubeColumn], measures: Sequence[Any], untyped: frozenset[str]) -> None:
+    """Refuse a column without a type that is asked for its numbers and for its values at once."""
+    measured = {a.column for a in measures if isinstance(a, Aggregate)}
+    for column in cube:
+        if column.keys and column.name in untyped and column.name in measured:
+            raise ValueError(
+                f"column {column.name!r} has no type, and is asked for its numbers and for its values at once. "
+                f'Declare what it holds: types={{{column.name!r}: "int64"}}.'
+            )
+
+
+def _measures(measures: Sequence[Any], schema: Any, contribution: float) -> tuple[Aggregate, ...]:
+    """The measures, each of a kind that a cube has."""
+    check_asks(measures, schema)
+    for a in measures:
+        if a.kind not in MEASURES:
+            raise ValueError(f"a cube must measure {', '.join(MEASURES)}, got {a.name!r}. Ask for it in a release.")
+        if a.contribution not in (None, contribution):
+            raise ValueError("contribution must be the same for all measures of a cube: give it to the cube itself.")
+    return tuple(replace(a, contribution=None) for a in measures)
+
+
+def _basis(column: CubeColumn) -> Basis:
+    return ordered(column.size) if column.ordered else Haar(column.size)
+
+
+def _tables(tables: Any, names: Sequence[str]) -> tuple[Table, ...]:
+    """The wanted tables as ascending numbers of columns."""
+    if isinstance(tables, UpTo):
+        order = min(tables.order, len(names))
+        if not sum(comb(len(names), k) for k in range(1, order + 1)) <= MOST_TABLES:
+            raise ValueError(
+                f"tables must be at most {MOST_TABLES:,}, got all of up to {order} of {len(names)} columns."
+            )
+        return tuple(t for k in range(1, order + 1) for t in combinations(range(len(names)), k))
+    if isinstance(tables, str) or not isinstance(tables, Iterable):
+        raise TypeError(f'tables must be psidp.ask.up_to(2) or a list such as [("ward", "age")], got {tables!r}.')
+    found = []
+    for given in tables:
+        table = (given,) if isinstance(given, str) else tuple(given)
+        strange = [name for name in table if name not in names]
+        if strange:
+            raise ValueError(f"a table must be made of the cube's columns ({', '.join(names)}), got {strange[0]!r}.")
+        if len(set(table)) < len(table):
+            raise ValueError(f"a table must name different columns, got {', '.join(table)}.")
+        found.append(tuple(sorted(names.index(name) for name in table)))
+    if not 0 < len(found) <= MOST_TABLES:
+        raise ValueError(f"tables must be 1 to {MOST_TABLES:,}, got {len(found)}.")
+    return tuple(dict.fromkeys(found))
+
+
+def _check_size(marginals: Marginals, cube: Sequence[CubeColumn], bound: Bound) -> None:
+    cells = sum(marginals.cells(table) for table in marginals.tables)
+    if not cells <= MOST_CELLS:
+        raise ValueError(
+            f"tables must have at most {MOST_CELLS:,} cells together, got {cells:,}. Ask for fewer columns together, "
+            "or for coarser ones."
+        )
+    if bound == "image" and any(column.ordered for column in cube):
+        raise ValueError('bound must be "rows" where a column is ordered: for the image norm that is not proved.')
+    if bound == "image" and not len(cube) <= MOST_COLUMNS:
+        raise ValueError(f'bound must be "rows" for a cube of more than {MOST_COLUMNS} columns, got {len(cube)}.')

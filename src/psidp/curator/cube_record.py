@@ -1,0 +1,54 @@
+"""A cube as plain values: columns, measures, and coefficients packed into text."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psidp.curator.answer import packed, unpacked
+from psidp.curator.ask import Aggregate
+from psidp.curator.cube_columns import CubeColumn
+from psidp.strategies.marginals import Marginals, Table
+
+__all__ = ["columns_from", "columns_to", "measure_from", "numbers_to", "residuals_from"]
+
+Floats = NDArray[np.float64]
+
+
+def columns_to(columns: Sequence[CubeColumn]) -> list[dict[str, Any]]:
+    """Columns as plain values."""
+    return [
+        {"name": c.name, "keys": [packed(k) for k in c.keys], "edges": list(c.edges), "ordered": c.ordered}
+        for c in columns
+    ]
+
+
+def columns_from(values: Sequence[Mapping[str, Any]]) -> tuple[CubeColumn, ...]:
+    """The columns that columns_to wrote."""
+    return tuple(
+        CubeColumn(c["name"], tuple(unpacked(k) for k in c["keys"]), tuple(c["edges"]), c["ordered"]) for c in values
+    )
+
+
+def measure_from(values: Mapping[str, Any]) -> Aggregate:
+    """The aggregate that its to_dict wrote."""
+    plain: dict[str, Any] = dict(values)
+    return Aggregate(**{name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()})
+
+
+def numbers_to(numbers: Floats) -> str:
+    """Doubles as text, to the last bit."""
+    return base64.b64encode(numbers.astype("<f8").tobytes()).decode()
+
+
+def residuals_from(marginals: Marginals, text: str) -> dict[Table, Floats]:
+    """Coefficients, residual by residual."""
+    flat, found, start = np.frombuffer(base64.b64decode(text), "<f8"), {}, 0
+    for part in marginals.residuals:
+        shape = tuple(n - 1 for n in marginals.shape(part))
+        size = int(np.prod(shape))
+        found[part] = flat[start : start + size].reshape(shape)
+        start += size
+    return found

@@ -1,0 +1,77 @@
+"""Payment: a release is prepared, paid for through the ledger, drawn and stored, in this order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+from psidp.guarantee import Guarantee
+from psidp.maths.rounding import digits_down
+
+__all__ = ["Paid", "Payer"]
+
+UNKEPT = "No ledger keeps count: what this and other releases cost together is yours to add up."
+
+
+class Paid(Protocol):
+    """What a release gives back."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as plain values."""
+
+    def settled(self, left: str, stored: bool) -> Self:
+        """It with what the budget holds, and whether it was answered before."""
+
+
+Given = TypeVar("Given", bound=Paid)
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """The ledger and budget that pay, if any, and the column that names the units."""
+
+    ledger: Any
+    budget: str | None
+    unit: str | None
+    same_unit: str
+
+    def release(
+        self,
+        guarantee: Guarantee,
+        request: Callable[[], dict[str, Any]],
+        prepare: Callable[[], Callable[[], Given]],
+        read: Callable[[dict[str, Any]], Given],
+        purpose: str,
+        retry_key: str,
+    ) -> Given:
+        """What `prepare` makes ready to be drawn, drawn once its price is durable; or the stored answer.
+
+        Args:
+            guarantee: the price. request: what makes two questions the same. prepare: everything that can fail without
+            a cost; what it returns draws. read: the answer from plain values. purpose, retry_key: for the ledger.
+        """
+        if self.ledger is None:
+            if retry_key:
+                raise ValueError("retry_key (idempotency key) needs a ledger, which keeps the answer.")
+            return prepare()().settled(UNKEPT, False)
+        spend = self.ledger.spend(
+            self.budget,
+            guarantee,
+            purpose=purpose,
+            retry_key=retry_key,
+            request=request() if retry_key else None,
+            event={"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit},
+        )
+        draw = None if self._settled(guarantee, retry_key) else prepare()
+        with spend as entry:
+            values = entry.answer(lambda: (draw or prepare())().to_dict())
+        left = self.ledger.remaining(self.budget)
+        kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
+        said = f"Budget {self.budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left."
+        return read(values).settled(said, entry.stored)
+
+    def _settled(self, guarantee: Guarantee, retry_key: str) -> bool:
+        """Whether the ledger will answer or refuse by itself, so that the engine need not work."""
+        if retry_key and self.ledger.answered(self.budget, retry_key):
+            return True
+        left = self.ledger.remaining(self.budget)
+        return not (guarantee.psi <= left.psi and guarantee.kappa <= left.kappa)
