@@ -118,9 +118,10 @@ def prepare_cube(asked: CubeQuery, engine: Engine) -> Callable[[], Cube]:
             totals = {table: parts[n] for table, parts in zip(query.tables, exact, strict=True)}
             found.append(noisy_residuals(plan, totals, layer.steps * query.scale))
         sizes = [len(layers_of(a)) for a in asked.measures]
+        said = (f"Asked: {cube_words(asked)}.", *cube_notes(asked))
         return Cube(
             asked.columns, asked.measures, _split(asked.layers, sizes), _split(asked.plans, sizes),
-            _split(found, sizes), asked.guarantee, asked.confidence, (f"Asked: {cube_words(asked)}.", *cube_notes(asked)),
+            _split(found, sizes), asked.guarantee, asked.confidence, said,
         )  # fmt: skip
 
     return draw
@@ -144,8 +145,8 @@ def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
         )
     elif asked.unit is not None:
         said.append(
-            f"A {unit} whose rows are worth more, under the noise, than {asked.contribution:g} rows in one cell is cut "
-            "to that: each of its rows counts less, all alike. How much that takes is not measured, and intervals do not "
+            f"A {unit} whose rows are worth more, under the noise, than {asked.contribution:g} rows in one cell is "
+            "cut to that: each of its rows counts less, all alike. How much that takes is not measured, and intervals do not "
             "cover it."
         )
     said.append(

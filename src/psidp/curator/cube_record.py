@@ -34,8 +34,8 @@ def columns_from(values: Sequence[Mapping[str, Any]]) -> tuple[CubeColumn, ...]:
 
 def measure_from(values: Mapping[str, Any]) -> Aggregate:
     """The aggregate that its to_dict wrote."""
-    plain: dict[str, Any] = dict(values)
-    return Aggregate(**{name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()})
+    plain: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in values.items()}
+    return Aggregate(**plain)
 
 
 def numbers_to(numbers: Floats) -> str:

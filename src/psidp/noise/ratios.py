@@ -32,7 +32,7 @@ def ratio_gaussian(sigma: float, shift: Ints) -> RoundedGaussian:
     if not grid >= exponent - FINEST:
         raise ValueError(
             f"sigma (standard deviation of the noise) must be below 2^{grid + FINEST + 1} for coefficients of "
-            f"this size, got sigma={sigma}. Take columns with fewer values, or with numbers of values that halve evenly."
+            f"this size, got sigma={sigma}. Take columns with fewer values, or with numbers that halve evenly."
         )
     return RoundedGaussian(sigma, ldexp(1.0, grid))
 
