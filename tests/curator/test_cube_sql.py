@@ -206,10 +206,33 @@ def place(request, nasty):
 
 @pytest.mark.parametrize("number", range(5), ids=["rows", "one", "some", "image in blocks", "image"])
 def test_every_engine_gives_the_same_integers(place, nasty, number):
-    for columns in (COLUMNS, WIDER):
+    """Both sets of columns; on Spark, which is slow to start a query, they take turns."""
+    both = (COLUMNS, WIDER)
+    for columns in both if place.get_backend().name != "pyspark" else both[number % 2 :][:1]:
         found = check(place, nasty, cube_of(place, columns, bounds(columns)[number], tables=((), (1, 3), (0, 1, 2, 3))))
         assert np.count_nonzero(found[-1][0]) >= 4
     assert left_behind(place.get_backend()) == []
+
+
+def test_numbers_beyond_doubles_are_no_error_as_keys_bins_and_amounts(postgres):
+    values = ["1e400", "-1e400", "1e-400", "NaN", "7.50", "-0.25", "3", None]
+    with postgres.con.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS huge")
+        cursor.execute("CREATE TABLE huge (u bigint, k numeric, t varchar(9))")
+        cursor.executemany("INSERT INTO huge VALUES (%s, %s, 'a')", list(enumerate(values)))
+    postgres.con.commit()
+    table = postgres.table("huge")
+    layers = (Layer("rows"), Layer("present", "k"), Layer("amount", "k", -4.0, 8.0), Layer("centred", "k", 0.0, 1e200))
+    rows = [{"u": u, "k": None if v is None else Decimal(v), "t": "a"} for u, v in enumerate(values)]
+    text = CubeColumn("t", ("b", "a"))
+    keys = (CubeColumn("k", (Decimal("7.5"), 3, None, Decimal("-0.25"))), text)
+    check(table, rows, CubeTotals(table, "u", keys, ((0, 1),), layers, RowBound(1.0)))
+    found = check(
+        table,
+        rows,
+        CubeTotals(table, "u", (CubeColumn("k", edges=(-1.0, 0.0, 5.0)), text), ((0,),), layers, RowBound(1.0)),
+    )
+    assert found[0][0].tolist() == [2 * 2**20, 4 * 2**20]
 
 
 def test_a_failure_leaves_nothing_behind_and_says_nothing(place, monkeypatch):
