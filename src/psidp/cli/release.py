@@ -9,6 +9,7 @@ import typer
 from psidp.cli import options
 from psidp.cli.balance import in_words, plain
 from psidp.cli.json_output import show_json
+from psidp.cli.release_cube import release_cube
 from psidp.cli.release_table import release_table
 from psidp.curator.file_columns import check_target, read_column, write_column
 from psidp.ledger.ledger import Ledger
@@ -26,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command(name="table")(release_table)
+app.command(name="cube")(release_cube)
 
 Grid = Annotated[float | None, typer.Option("--grid", help="step of the released values, a power of two")]
 Integers = Annotated[bool, typer.Option("--integers", help="whole numbers in, whole numbers out")]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -24,9 +24,20 @@ from psidp.curator.query import CLIPPING_SHARE
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 
-__all__ = ["bounds", "column_type", "groups_of", "release_table", "shown"]
+__all__ = [
+    "bounds",
+    "column_type",
+    "contribution_of",
+    "edges_of",
+    "groups_of",
+    "release_table",
+    "shown",
+    "with_progress",
+    "write_answer",
+]
 
 Words = list[str]
+Given = TypeVar("Given")
 
 
 def _many(flag: str, help: str) -> Any:
@@ -87,7 +98,7 @@ def release_table(
     asks = [ask.count()] * count + [ask.units()] * units
     bounded = ((ask.sum, sum_of), (ask.mean, mean_of), (ask.variance, variance_of), (ask.deviation, deviation_of))
     asks += [make(*bounds(word)) for make, words in bounded for word in words]
-    asks += [ask.histogram(*_edges(word)) for word in histogram_of] + [_quantiles(word) for word in quantiles_of]
+    asks += [ask.histogram(*edges_of(word)) for word in histogram_of] + [_quantiles(word) for word in quantiles_of]
     if bool(unit_column) == rows_are_units:
         raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
     if output and not (output.lower().endswith(".csv") and Path(output).parent.is_dir()):
@@ -100,12 +111,12 @@ def release_table(
     )  # fmt: skip
     question: dict[str, Any] = {
         "psi": psi, "by": by, "groups": groups_of(curator, by, groups, private_groups), "where": where,
-        "confidence": confidence, "contribution": _contribution(contribution), "clipping_share": clipping_share,
+        "confidence": confidence, "contribution": contribution_of(contribution), "clipping_share": clipping_share,
     }  # fmt: skip
     try:
         if plan:
             return _show_plan(curator.plan(*asks, **question), as_json)
-        answer = _with_progress(
+        answer = with_progress(
             curator, lambda: curator.release(*asks, **question, purpose=purpose, retry_key=retry_key)
         )
     finally:
@@ -129,7 +140,7 @@ def column_type(word: str) -> tuple[str, str]:
     return column, kind
 
 
-def _edges(word: str) -> tuple[str, list[float]]:
+def edges_of(word: str) -> tuple[str, list[float]]:
     """column:edge,edge,..."""
     column, colon, edges = word.rpartition(":")
     if not colon:
@@ -142,7 +153,7 @@ def _quantiles(word: str) -> ask.Aggregate:
     rest, colon, at = word.rpartition(":")
     if not colon or ":" not in rest:
         raise ValueError(f"quantiles must be column:edge,edge,...:0.25,0.5,0.75, got {word!r}.")
-    return ask.quantiles(*_edges(rest), at=[_number(q, word) for q in at.split(",")])
+    return ask.quantiles(*edges_of(rest), at=[_number(q, word) for q in at.split(",")])
 
 
 def _number(text: str, word: str) -> float:
@@ -152,7 +163,8 @@ def _number(text: str, word: str) -> float:
         raise ValueError(f"{text!r} in {word!r} must be a number.") from None
 
 
-def _contribution(word: str) -> Any:
+def contribution_of(word: str) -> Any:
+    """A number of rows, or "auto"."""
     try:
         return float(word)
     except ValueError:
@@ -178,7 +190,7 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
     return [key_from_text(word, by[0], schema[by[0]]) for word in groups.split(",")]
 
 
-def _with_progress(curator: Curator, work: Callable[[], Answer]) -> Answer:
+def with_progress(curator: Curator, work: Callable[[], Given]) -> Given:
     """The answer, with a bar on standard error while the engine works, if somebody watches."""
     screen = Console(stderr=True)
     if not screen.is_terminal:
@@ -219,7 +231,7 @@ def _show(answer: Answer, output: str, as_json: bool) -> None:
     if as_json:
         return show_json(answer.to_dict() | {"left": answer.left, "stored": answer.stored})
     if not sys.stdout.isatty() and not output:
-        _write(answer, sys.stdout)
+        write_answer(answer, sys.stdout)
     else:
         console.print(shown(answer))
     return typer.echo(answer.summary(), err=True)
@@ -229,9 +241,9 @@ def _save(answer: Answer, output: str) -> None:
     """The answer in a file; where that fails, on standard output, since it is released and paid for."""
     try:
         with Path(output).open("w", newline="", encoding="utf-8") as file:
-            _write(answer, file)
+            write_answer(answer, file)
     except OSError as error:
-        _write(answer, sys.stdout)
+        write_answer(answer, sys.stdout)
         raise ValueError(
             f"the answer could not be written to {output!r} ({error.strerror}). It is released all the same, and "
             "stands on standard output instead."
@@ -247,7 +259,7 @@ def shown(answer: Answer) -> Any:
     return made
 
 
-def _write(answer: Answer, file: Any) -> None:
+def write_answer(answer: Answer, file: Any) -> None:
     """CSV, one line for each group and statistic."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(answer.names)

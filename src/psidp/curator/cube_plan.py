@@ -200,11 +200,11 @@ def _worth(asked: CubeQuery) -> str:
     chosen = " (chosen)" if asked.auto else ""
     if asked.bound == "rows":
         return (
-            f"A {unit} with more than {c:.4g} rows{chosen} counts as {c:.4g}: each of its rows counts less, all alike."
+            f"One {unit} counts {c:.4g} rows at most{chosen}: where it has more, each of them counts less, all alike."
         )
     return (
-        f"A {unit} whose rows are worth more, under the noise, than {c:.4g} rows in one cell{chosen} is cut to that: "
-        "each of its rows counts less, all alike."
+        f"One {unit} counts at most what {c:.4g} rows in one cell are worth under the noise{chosen}: where its rows are "
+        "worth more, each of them counts less, all alike."
     )
 
 

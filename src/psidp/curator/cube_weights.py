@@ -112,7 +112,7 @@ class ImageBound:
     """The size of a unit of one row."""
 
     def weights(self, rows: Any, columns: Sequence[CubeColumn]) -> Any:
-        """One row a unit, its size and weight beside it; rows are coded, and stored, since they are read several times."""
+        """One row a unit, with size and weight; rows are coded, and stored, since they are read several times."""
         units = rows.group_by(UNIT).aggregate(size=rows.count())
         many = units.filter(units.size > whole(self.block))
         many = many.select(owner=many[UNIT], parts=self._parts(many.size))

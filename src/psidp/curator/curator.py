@@ -293,8 +293,9 @@ class Curator:
     ) -> CubeQuery:  # fmt: skip
         return cube_question(
             self.table, self.unit, columns=columns, tables=tables, measures=measures, psi=psi, errors=errors,
-            balance=balance, contribution=contribution, clipping_share=clipping_share, bound=bound, where=where, adjacency=self.adjacency,
-            protects=self.protects, confidence=confidence, source=self._source, untyped=self.untyped,
+            balance=balance, contribution=contribution, clipping_share=clipping_share, bound=bound, where=where,
+            adjacency=self.adjacency, protects=self.protects, confidence=confidence, source=self._source,
+            untyped=self.untyped,
         )  # fmt: skip
 
     def _question(

@@ -1,0 +1,204 @@
+"""psidp release cube: many private tables of the same columns, which agree with each other, for one price."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from psidp.cli import options
+from psidp.cli.json_output import show_json
+from psidp.cli.release_table import bounds, column_type, contribution_of, edges_of, shown, with_progress, write_answer
+from psidp.cli.tables import console
+from psidp.curator import ask
+from psidp.curator.cube import Cube
+from psidp.curator.curator import Curator
+from psidp.curator.groups import key_from_text
+from psidp.curator.query import CLIPPING_SHARE
+from psidp.ledger.ledger import Ledger
+from psidp.maths.sensitivity import check_adjacency
+
+__all__ = ["release_cube"]
+
+Words = list[str]
+MOST_SHOWN = 400
+"""Cells up to which a table is shown in a terminal."""
+
+
+def _many(flag: str, help: str) -> Any:
+    return typer.Option(flag, help=help)
+
+
+def release_cube(
+    source: Annotated[str, typer.Argument(help="a .parquet, .csv or .duckdb file; with --engine a table's name")],
+    psi: Annotated[float | None, typer.Option("--psi", help="what all tables cost together, (0,2^16]")] = None,
+    unit_column: Annotated[str, typer.Option("--unit-column", help="names units of privacy, such as patient_id")] = "",
+    rows_are_units: Annotated[bool, typer.Option("--rows-are-units", help="every row is its own unit")] = False,
+    column: Annotated[Words, _many("--column", "column:value,value,... or column:1..12, public")] = [],  # noqa: B006
+    bins: Annotated[Words, _many("--bins", "column:edge,edge,... whose bins are asked for")] = [],  # noqa: B006
+    ordered: Annotated[
+        Words, _many("--ordered", "column:edge,edge,... of which quantiles and shares below are asked")
+    ] = [],  # noqa: B006
+    up_to: Annotated[int, typer.Option("--up-to", help="all tables of up to so many columns")] = 2,
+    tables: Annotated[Words, _many("--tables", "column,column instead of --up-to; may be repeated")] = [],  # noqa: B006
+    count: Annotated[bool, typer.Option("--count/--no-count", help="how many rows")] = True,
+    sum_of: Annotated[Words, _many("--sum", "column:lower:upper")] = [],  # noqa: B006
+    mean_of: Annotated[Words, _many("--mean", "column:lower:upper")] = [],  # noqa: B006
+    errors: Annotated[
+        Words, _many("--error", "2:5 or column,column:5: wanted standard errors of counts, instead of --psi")
+    ] = [],  # noqa: B006
+    balance: Annotated[str, typer.Option("--balance", help="which error is least: worst or total")] = "worst",
+    where: Annotated[Words, _many("--where", '"age >= 18"; may be repeated')] = [],  # noqa: B006
+    contribution: Annotated[str, typer.Option("--contribution", help="rows' worth a unit may add, or auto")] = "1",
+    bound: Annotated[str, typer.Option("--bound", help="how a unit's rows are measured: rows or image")] = "rows",
+    confidence: Annotated[float, typer.Option("--confidence", help="chance that an interval covers, (0,1)")] = 0.95,
+    clipping_share: Annotated[
+        float, typer.Option("--clipping-share", help="part of psi^2 for measuring what clipping takes, [0,0.5]")
+    ] = CLIPPING_SHARE,
+    ledger: Annotated[
+        str, typer.Option("--ledger", help="where spending is written down: a file or postgresql://")
+    ] = "",
+    budget: Annotated[str, typer.Option("--budget", help="the budget that pays")] = "",
+    purpose: Annotated[str, typer.Option("--purpose", help="why, for the ledger")] = "",
+    retry_key: Annotated[
+        str, typer.Option("--retry-key", help="idempotency key: asked again, the stored answer comes back")
+    ] = "",
+    engine: Annotated[str, typer.Option("--engine", help="postgresql://... or spark://...; DuckDB unless told")] = "",
+    name: Annotated[str, typer.Option("--table", help="which table of a .duckdb file")] = "",
+    types: Annotated[Words, _many("--type", "column:type of a .csv file, such as age:int64; may be repeated")] = [],  # noqa: B006
+    adjacency: Annotated[
+        str, typer.Option("--adjacency", help="add-remove or replace-one; the budget's unless told")
+    ] = "",
+    protects: Annotated[str, typer.Option("--protects", help="whose data is protected, in words")] = "",
+    same_unit: Annotated[
+        str, typer.Option("--same-unit", help="why another unit column names the budget's units, in words")
+    ] = "",
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="a folder for one .csv file a table and the whole cube.json")
+    ] = "",
+    plan: Annotated[bool, typer.Option("--plan", help="show what would run, cost and be worth; spend nothing")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Release many tables of the same columns at once, for one psi.
+
+    Their cells add up to each other, and each has the least error that this psi allows.
+
+    Example: psidp release cube visits.parquet --unit-column patient_id --column ward:A,B,C --bins age:0,18,65,120
+    --up-to 2 --psi 0.5 --ledger ledger.db --budget survey -o tables
+    """
+    if bool(unit_column) == rows_are_units:
+        raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
+    if output and not (Path(output).is_dir() or (Path(output).parent.is_dir() and not Path(output).exists())):
+        raise ValueError(f"the output must be a folder, or one that can be made, got {output!r}.")
+    curator = Curator(
+        source, unit_column or None, ledger=Ledger(ledger) if ledger else None, budget=budget or None,
+        name=name or None,
+        adjacency=check_adjacency(adjacency) if adjacency else None, protects=protects or None, engine=engine or None,
+        same_unit=same_unit, types=dict(map(column_type, types)),
+    )  # fmt: skip
+    asks = [ask.count()] * count + [ask.sum(*bounds(word)) for word in sum_of]
+    asks += [ask.mean(*bounds(word)) for word in mean_of]
+    columns: dict[str, Any] = {}
+    for part in [_listed(curator, word) for word in column] + [_cut(word, ask.bins) for word in bins]:
+        _add(columns, *part)
+    for word in ordered:
+        _add(columns, *_cut(word, ask.ordered))
+    question: dict[str, Any] = {
+        "measures": asks, "psi": psi, "errors": dict(map(_error, errors)) or None, "balance": balance, "where": where,
+        "confidence": confidence, "contribution": contribution_of(contribution), "bound": bound,
+        "clipping_share": clipping_share,
+    }  # fmt: skip
+    wanted: Any = [tuple(word.split(",")) for word in tables] or ask.up_to(up_to)
+    try:
+        if plan:
+            return _show_plan(curator.plan_cube(columns, wanted, **question), as_json)
+        cube = with_progress(
+            curator, lambda: curator.cube(columns, wanted, **question, purpose=purpose, retry_key=retry_key)
+        )
+    finally:
+        curator.dispose()
+    return _show(cube, output, as_json)
+
+
+def _listed(curator: Curator, word: str) -> tuple[str, list[Any]]:
+    """column:a,b,c or column:1..12, in the column's own type."""
+    name, colon, values = word.partition(":")
+    schema = curator.table.schema()
+    if not (colon and name in schema):
+        raise ValueError(f"--column must be column:value,value,... with a column of the table, got {word!r}.")
+    first, dots, last = values.partition("..")
+    if dots and _whole(first) and _whole(last):
+        return name, [key_from_text(str(n), name, schema[name]) for n in range(int(first), int(last) + 1)]
+    return name, [key_from_text(value, name, schema[name]) for value in values.split(",")]
+
+
+def _whole(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+def _cut(word: str, make: Any) -> tuple[str, Any]:
+    name, edges = edges_of(word)
+    return name, make(edges)
+
+
+def _add(columns: dict[str, Any], name: str, values: Any) -> None:
+    if name in columns:
+        raise ValueError(f"a cube must name different columns, got {name!r} twice.")
+    columns[name] = values
+
+
+def _error(word: str) -> tuple[Any, float]:
+    """2:5 for all tables of two columns, or ward,age:5 for one."""
+    table, colon, error = word.rpartition(":")
+    if not colon:
+        raise ValueError(f"--error must be columns:error, such as 2:5 or ward,age:5, got {word!r}.")
+    try:
+        return (int(table) if table.isdecimal() else tuple(table.split(","))), float(error)
+    except ValueError:
+        raise ValueError(f"{error!r} in {word!r} must be a number.") from None
+
+
+def _show_plan(plan: Any, as_json: bool) -> None:
+    if as_json:
+        return show_json(plan.to_dict())
+    return typer.echo(plan.summary())
+
+
+def _show(cube: Cube, output: str, as_json: bool) -> None:
+    """The tables in a folder, as JSON, as CSV one below the other, or in a terminal."""
+    if output:
+        _save(cube, Path(output))
+    if as_json:
+        return show_json(cube.to_dict() | {"left": cube.left, "stored": cube.stored})
+    for names in cube.tables:
+        answer = cube.table(*names)
+        if output or sys.stdout.isatty():
+            if len(answer.rows) <= MOST_SHOWN:
+                console.print(shown(answer))
+        else:
+            write_answer(answer, sys.stdout)
+            typer.echo("")
+    return typer.echo(cube.summary(), err=True)
+
+
+def _file(number: int, names: tuple[str, ...]) -> str:
+    """01-ward-age.csv: letters and digits of the columns' names alone, so that no name leads out of the folder."""
+    words = ["".join(letter if letter.isalnum() else "_" for letter in name)[:40] for name in names]
+    return f"{number:02d}-{'-'.join(words)[:150] or 'total'}.csv"
+
+
+def _save(cube: Cube, folder: Path) -> None:
+    """One .csv file a table, and the cube itself."""
+    try:
+        folder.mkdir(exist_ok=True)
+        for number, names in enumerate(cube.tables, 1):
+            with (folder / _file(number, names)).open("w", newline="", encoding="utf-8") as file:
+                write_answer(cube.table(*names), file)
+        (folder / "cube.json").write_text(cube.to_json(), encoding="utf-8")
+    except OSError as error:
+        typer.echo(json.dumps(cube.to_dict(), ensure_ascii=False))
+        raise ValueError(
+            f"the tables could not be written to {str(folder)!r} ({error.strerror}). They are released all the same, "
+            "and the cube stands on standard output instead."
+        ) from error
