@@ -4,7 +4,6 @@ import datetime
 import random
 from decimal import Decimal
 from fractions import Fraction
-from math import nan
 
 import ibis
 import numpy as np
@@ -17,6 +16,7 @@ from psidp.curator.cube_columns import CubeColumn
 from psidp.curator.cube_sql import CubeTotals, ImageBound, Layer, RowBound
 from psidp.curator.engine import Engine, open_source
 from psidp.errors import EngineError
+from reference.cube_tables import COLUMNS, DAYS, LAYERS, SCHEMA, TABLES, WIDER, random_row, random_rows
 from reference.cube_totals import (
     at_psi_one,
     cube_totals,
@@ -27,65 +27,6 @@ from reference.cube_totals import (
     random_sigmas,
     row_weight,
 )
-
-SCHEMA = pa.schema(
-    [
-        ("u", pa.int64()),
-        ("a", pa.string()),
-        ("b", pa.int64()),
-        ("c", pa.bool_()),
-        ("d", pa.date32()),
-        ("e", pa.decimal128(9, 2)),
-        ("v", pa.float64()),
-        ("n", pa.int64()),
-    ]
-)
-DAYS = tuple(datetime.date(2026, 1, 31) + datetime.timedelta(days=i) for i in (0, 3, 1))
-ODD = [None, nan, float("inf"), float("-inf"), -0.0, 5e-324, -5e-324, 1e308, -1e308, 2.0**-1022, 7.0, -7.5, 100.0]
-COLUMNS = (
-    CubeColumn("a", ("it's", "a", None, "\\é ")),
-    CubeColumn("b", (-4, 2**62, 7)),
-    CubeColumn("c", (True, False)),
-    CubeColumn("v", edges=(-7.5, 0.0, 7.0)),
-)
-WIDER = (
-    CubeColumn("b", (3, 4, 5, None)),
-    CubeColumn("d", DAYS),
-    CubeColumn("e", (Decimal("-1.50"), Decimal("7"), Decimal("0.01"))),
-    CubeColumn("c", (None, False)),
-    CubeColumn("a", ("a",)),
-)
-LAYERS = (
-    Layer("rows"),
-    Layer("present", "v"),
-    Layer("present", "a"),
-    Layer("centred", "v", -7.5, 30.0),
-    Layer("amount", "v", -10.0, 100.0),
-    Layer("amount", "v", -3e-200, 1e-201),
-    Layer("centred", "v", -1e-100, 1e100),
-    Layer("amount", "n", -4.0, 1e6),
-    Layer("centred", "n", 0.0, 3.0),
-    Layer("amount", "c", 0.0, 1.0),
-)
-TABLES = ((), (0,), (1, 3), (0, 1, 2), (0, 1, 2, 3))
-
-
-def random_row(dice, units):
-    return {
-        "u": dice.choice([*range(units), None]),
-        "a": dice.choice(["a", "a", "it's", "A", "\\é ", "", None]),
-        "b": dice.choice([-4, 3, 4, 5, 7, 2**62, -(2**63), None]),
-        "c": dice.choice([True, False, None]),
-        "d": dice.choice([*DAYS, datetime.date(1999, 12, 31), None]),
-        "e": dice.choice([Decimal("-1.50"), Decimal("7.00"), Decimal("0.01"), Decimal("0.02"), None]),
-        "v": dice.choice(ODD) if dice.random() < 0.4 else dice.gauss(3, 20),
-        "n": dice.choice([None, 0, 1, 2, 3, -(2**63), 2**63 - 1, 10 ** dice.randint(0, 18)]),
-    }
-
-
-def random_rows(dice, most=60):
-    units = dice.choice([1, 2, 5])
-    return [random_row(dice, units) for _ in range(dice.randint(0, most))]
 
 
 def gram(columns, seed=1):
@@ -435,68 +376,3 @@ def test_layers_say_what_a_step_is():
         assert (
             Fraction(layer.steps) * Fraction(layer.step) <= Fraction(upper) < (layer.steps + 1) * Fraction(layer.step)
         )
-
-
-ORDERED = (CubeColumn("a", ("a",)), CubeColumn("b", (1, 2), ordered=True))
-REFUSED = {
-    "without an order, got 'b'": {"columns": ORDERED, "bound": ImageBound(1.0, (1,) * 4), "tables": ((0,),)},
-    "1 to 10 columns, got 11": {
-        "columns": tuple(CubeColumn(f"i{i}", (1,)) for i in range(11)),
-        "bound": ImageBound(1.0, (1,) * 2048),
-        "tables": ((0,),),
-    },
-    "16 entries": {"bound": ImageBound(1.0, (1,) * 15)},
-    "different columns, got a, a": {"columns": (COLUMNS[0], COLUMNS[0])},
-    "ascending numbers": {"tables": ((1, 0),)},
-    "none of them twice": {"tables": ((0,), (0,))},
-    "one layer or more": {"layers": ()},
-    "where a column names its units": {"bound": None},
-    "columns of the table, got 'zz'": {"columns": (CubeColumn("zz", (1,)),), "tables": ((0,),)},
-    "measure must be a column": {"layers": (Layer("present", "zz"),)},
-    "at most 50,000,000 cells": {
-        "columns": tuple(CubeColumn(f"i{i}", tuple(range(1000))) for i in range(3)),
-        "tables": ((0, 1, 2),),
-    },
-    "must be different from each other": {"columns": (CubeColumn("b", (1, 1)),), "tables": ((0,),)},
-}
-
-
-@pytest.mark.parametrize("sentence", list(REFUSED))
-def test_a_cube_that_cannot_be_is_refused_by_schema_and_parameters(sentence):
-    columns = {"u": "int64", "a": "string", "b": "int64", "c": "boolean", "v": "float64", "n": "int64"}
-    table = ibis.table(columns | {f"i{i}": "int64" for i in range(11)}, name="t")
-    asked = {"columns": COLUMNS, "tables": TABLES, "layers": LAYERS, "bound": RowBound(1.0)} | REFUSED[sentence]
-    with pytest.raises(ValueError, match=sentence):
-        CubeTotals(table, "u", **asked)
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: RowBound(nan), "contribution"),
-        (lambda: RowBound(0.5), "contribution"),
-        (lambda: ImageBound(2.0**21, (1,)), "contribution"),
-        (lambda: ImageBound(1.0, (1,), 0), "block"),
-        (lambda: ImageBound(1.0, (2**31,)), "gram"),
-        (lambda: ImageBound(1.0, (0.5,)), "gram"),
-        (lambda: CubeColumn("a"), "keys or edges"),
-        (lambda: CubeColumn("a", (1,), (1.0, 2.0)), "keys or edges"),
-        (lambda: CubeColumn("a", edges=(1.0, nan)), "increasing order"),
-        (lambda: CubeColumn("a", edges=(2.0, 1.0)), "increasing order"),
-        (lambda: CubeColumn("a", edges=(1.0,)), "increasing order"),
-        (lambda: Layer("amount", "v", 1.0, nan), "bounds"),
-        (lambda: Layer("centred", "v", 1.0, float("inf")), "bounds"),
-        (lambda: Layer("rows", "v"), "name a column"),
-        (lambda: Layer("present"), "name a column"),
-    ],
-)
-def test_nonsense_is_refused_at_birth(make, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        make()
-
-
-@pytest.mark.parametrize(("column", "keys", "edges"), [("v", (1,), ()), ("a", (1,), ()), ("a", (), (0.0, 1.0))])
-def test_a_column_of_the_wrong_type_is_refused(column, keys, edges):
-    table = ibis.table({"u": "int64", "a": "string", "v": "float64"}, name="t")
-    with pytest.raises(TypeError, match=column):
-        CubeTotals(table, "u", (CubeColumn(column, keys, edges),), ((0,),), (Layer("rows"),), RowBound(1.0))
