@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from math import ceil, floor
 from typing import Any, Self
 
 from psidp.curator.estimate import Estimate
@@ -61,13 +62,7 @@ class Answer:
 
     def non_negative(self) -> Self:
         """The answer with no count below 0, and a note that says so; see denoise.non_negative."""
-        counted = [e.statistic in COUNTED or e.statistic.startswith(COUNTED[-1]) for _, e in self.rows]
-        if not any(counted):
-            raise ValueError(
-                "answer must hold counts, units or histograms for non_negative, got "
-                f"{', '.join(dict.fromkeys(e.statistic for _, e in self.rows)) or 'no rows'}. Other numbers may well "
-                "be below 0."
-            )
+        counted = self._counted("non_negative")
         ends = ("value", "lower", "upper")
         rows = tuple(
             (key, replace(e, **{name: max(getattr(e, name), 0.0) for name in ends}) if yes else e)
@@ -78,6 +73,35 @@ class Answer:
             "them are too large on average: add up before this step."
         )
         return replace(self, rows=rows, notes=(*self.notes, note))
+
+    def whole(self) -> Self:
+        """The answer with counts rounded to whole numbers, intervals widened to whole ends, and a note that says so."""
+        counted = self._counted("whole")
+        rows = tuple(
+            (
+                key,
+                replace(e, value=float(round(e.value)), lower=float(floor(e.lower)), upper=float(ceil(e.upper)))
+                if yes
+                else e,
+            )
+            for (key, e), yes in zip(self.rows, counted, strict=True)
+        )
+        note = (
+            "whole: counts were rounded to the nearest whole number and their intervals widened to whole ends, at no "
+            "cost. Rounded cells need not add up to rounded totals: off by half for each cell at most."
+        )
+        return replace(self, rows=rows, notes=(*self.notes, note))
+
+    def _counted(self, step: str) -> list[bool]:
+        """Which rows hold counts; refused where none does."""
+        counted = [e.statistic in COUNTED or e.statistic.startswith(COUNTED[-1]) for _, e in self.rows]
+        if not any(counted):
+            raise ValueError(
+                f"answer must hold counts, units or histograms for {step}, got "
+                f"{', '.join(dict.fromkeys(e.statistic for _, e in self.rows)) or 'no rows'}. Other numbers may well "
+                "be below 0 or between whole numbers."
+            )
+        return counted
 
     def frame(self, kind: str = "pandas") -> Any:
         """The numbers as a frame: "pandas", "polars" or "arrow"."""

@@ -203,8 +203,8 @@ def _worth(asked: CubeQuery) -> str:
             f"One {unit} counts {c:.4g} rows at most{chosen}: where it has more, each of them counts less, all alike."
         )
     return (
-        f"One {unit} counts at most what {c:.4g} rows in one cell are worth under the noise{chosen}: where its rows are "
-        "worth more, each of them counts less, all alike."
+        f"One {unit} counts at most what {c:.4g} rows in one cell are worth under the noise{chosen}: where its rows "
+        "are worth more, each of them counts less, all alike."
     )
 
 

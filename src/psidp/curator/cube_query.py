@@ -6,7 +6,7 @@ from itertools import combinations
 from math import comb, sqrt
 from typing import Any, Literal
 
-from psidp.curator.ask import Aggregate, Bins, Contribution, UpTo, check_contribution
+from psidp.curator.ask import MOST_ROWS, Aggregate, Bins, Contribution, UpTo, check_contribution
 from psidp.curator.column_types import check_kind, key_types, with_types
 from psidp.curator.cube_columns import CubeColumn
 from psidp.curator.cube_price import MOST_PSI, SAFETY, Errors, gram, layers_of, priced
@@ -90,7 +90,7 @@ class CubeQuery:
         bound: RowBound | ImageBound | None = None
         if self.unit is not None:
             rows_bound = RowBound(self.contribution)
-            bound = rows_bound if self.bound == "rows" else ImageBound(self.contribution, gram(self.plans))
+            bound = rows_bound if self.bound == "rows" else ImageBound(self.contribution, gram(self.plans, self.layers))
         return CubeTotals(
             with_types(rows, self.reads), self.unit, self.columns, self.marginals.maximal, self.layers, bound,
             measured=self.clipping_share > 0.0,
@@ -163,7 +163,7 @@ def cube_question(
     )  # fmt: skip
     cost = float(psi) if psi is not None else cost / (sqrt(1.0 - share) * SAFETY) if share else cost
     for scaled, layer in zip(plans, (layer for a in asked for layer in layers_of(a)), strict=True):
-        check_noise(scaled, layer.steps * (1 if unit is None else 2**20))
+        check_noise(scaled.scaled(MOST_ROWS) if auto else scaled, layer.steps * (1 if unit is None else 2**20))
     rule = None if where is None else condition(table, where, untyped)
     some = "" if rule is None else in_words(table, where)
     guarantee = Guarantee(cost, 0.0, adjacency, protects)

@@ -48,8 +48,8 @@ class Basis(ABC):
 
     @property
     @abstractmethod
-    def reach(self) -> int:
-        """The largest sum_j |u_kj| over the rows: how much larger than a total a coefficient can be."""
+    def largest(self) -> int:
+        """The largest entry in size: a coefficient is at most that times the sum of all totals."""
 
     @abstractmethod
     def encode(self, totals: NDArray[Any]) -> NDArray[Any]:

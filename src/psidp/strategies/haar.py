@@ -60,11 +60,10 @@ class Haar(Basis):
         return (self.values - 1) / self.values, 1.0 / self.values**2
 
     @property
-    def reach(self) -> int:
-        """The largest sum of a row's sizes."""
+    def largest(self) -> int:
+        """The largest entry in size."""
         tree = _tree(self.values)
-        sums = 2 * tree.first * (tree.middle - tree.start)
-        return int(sums.max(initial=0))
+        return int(max(tree.first.max(initial=0), tree.second.max(initial=0)))
 
     def encode(self, totals: NDArray[Any]) -> NDArray[Any]:
         """U x, from cumulative sums."""

@@ -125,9 +125,9 @@ class Marginals:
     def encode(self, part: Table, table: Table, totals: NDArray[Any]) -> NDArray[Any]:
         """The coefficients of a residual from the exact totals of a table that contains it, in whole numbers."""
         rest = tuple(axis for axis, i in enumerate(table) if i not in part)
+        if totals.dtype != object and not _sum_of_sizes(totals) * prod(self.bases[i].largest for i in part) < 2.0**62:
+            totals = totals.astype(object)
         found = totals.sum(axis=rest) if rest else totals
-        if found.dtype != object and _largest(found) * prod(self.bases[i].reach for i in part) >= 2**62:
-            found = found.astype(object)
         for axis, i in enumerate(part):
             found = np.moveaxis(self.bases[i].encode(np.moveaxis(np.asarray(found), axis, 0)), 0, axis)
         return np.asarray(found)
@@ -195,5 +195,6 @@ def _scale(square: int) -> tuple[int, int]:
     return isqrt(wide - 1) + 1, shift
 
 
-def _largest(totals: NDArray[Any]) -> int:
-    return int(max(totals.max(initial=0), -totals.min(initial=0))) * max(1, totals.size) if totals.size else 0
+def _sum_of_sizes(totals: NDArray[Any]) -> float:
+    """The sum of all sizes, a little more than in doubles."""
+    return float(np.abs(totals.astype(np.float64)).sum()) * (1.0 + 2.0**-20)

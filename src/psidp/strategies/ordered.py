@@ -79,9 +79,9 @@ class Ordered(Basis):
         return float(np.sum(scaled * (asked @ scaled))) / questions, float(asked.sum()) / n**2 / questions
 
     @property
-    def reach(self) -> int:
-        """The largest sum of a row's sizes."""
-        return int(np.abs(self.matrix).sum(axis=1).max(initial=0))
+    def largest(self) -> int:
+        """The largest entry in size."""
+        return int(np.abs(self.matrix).max(initial=0))
 
     def encode(self, totals: NDArray[Any]) -> NDArray[Any]:
         """U x."""

@@ -3,6 +3,7 @@
 from psidp.present.figures.audits import claim_and_audit
 from psidp.present.figures.budgets import spending
 from psidp.present.figures.comparison import comparison
+from psidp.present.figures.cubes import heat_map, shares_below
 from psidp.present.figures.files import save
 from psidp.present.figures.outputs import densities, loss
 from psidp.present.figures.paper import paper_figure
@@ -17,12 +18,14 @@ __all__ = [
     "comparison",
     "conversions",
     "densities",
+    "heat_map",
     "loss",
     "paper_figure",
     "profile",
     "roc",
     "save",
     "series",
+    "shares_below",
     "spending",
     "tangent",
     "tradeoff",

@@ -1,0 +1,113 @@
+"""Tables of a cube, or of a release: a heat map of two columns with its errors, and shares below with their band."""
+
+from typing import Any
+
+from psidp.present.figures.theme import Chart, altair, colours, data, finished
+from psidp.present.palette import LIGHT
+
+__all__ = ["heat_map", "shares_below"]
+
+MOST_SIDE = 60
+"""Values of a column that a heat map shows."""
+
+LINES = ("with", "without", "tangent", "psi", "tn", "fn")
+"""Concepts whose colours lines take, in turn."""
+
+
+def heat_map(answer: Any, statistic: str = "") -> Chart:
+    """A table of two columns: colour for the number, its standard error below it; a flagged number has no colour.
+
+    Args:
+        answer: what a release by two columns or `Cube.table` of two gave. statistic: which of its numbers; the first
+            unless told.
+    """
+    alt = altair()
+    if len(answer.by) != 2:
+        raise ValueError(f"a heat map must have two columns, got {', '.join(answer.by) or 'none'}.")
+    rows = _chosen(answer, statistic)
+    across, down = (list(dict.fromkeys(_word(key[i]) for key, _ in rows)) for i in (1, 0))
+    if not (len(across) <= MOST_SIDE and len(down) <= MOST_SIDE):
+        raise ValueError(f"a heat map must have at most {MOST_SIDE} values a column, got {len(down)} by {len(across)}.")
+    cells = [
+        {
+            "down": _word(key[0]), "across": _word(key[1]), "value": e.value, "error": e.standard_error,
+            "text": _digits(e.value, e.standard_error), "below": f"\u00b1{_digits(e.standard_error, e.standard_error)}",
+            "flag": e.flag or "none", "faint": bool(e.flag),
+        }
+        for key, e in rows
+    ]  # fmt: skip
+    x = alt.X("across:N", sort=across, title=answer.by[1], axis=alt.Axis(labelAngle=0, labelLimit=90))
+    y = alt.Y("down:N", sort=down, title=answer.by[0])
+    base = alt.Chart(data(cells)).encode(x, y)
+    sure = [cell["value"] for cell in cells if not cell["faint"]] or [0.0, 1.0]
+    scale = alt.Scale(range=["#ffffff", LIGHT["psi"]], domain=[min(sure), max(sure)], interpolate="rgb", clamp=True)
+    legend = alt.Legend(orient="right", title=rows[0][1].statistic)
+    shade = alt.condition("datum.faint", alt.value("#f4f4f6"), alt.Color("value:Q", scale=scale, legend=legend))
+    tip = ["down:N", "across:N", "value:Q", "error:Q", "flag:N"]
+    squares = base.mark_rect(stroke=LIGHT["line"]).encode(color=shade, tooltip=tip)
+    half = 0.4 * min(sure) + 0.6 * max(sure)
+    ink = alt.condition(f"datum.value > {half!r} && !datum.faint", alt.value("white"), alt.value(LIGHT["ink"]))
+    pale = alt.condition("datum.faint", alt.value(0.45), alt.value(1.0))
+    upper = base.mark_text(dy=-6, fontSize=11).encode(text="text:N", color=ink, opacity=pale)
+    lower = base.mark_text(dy=8, fontSize=9).encode(text="below:N", color=ink, opacity=pale)
+    chart = (squares + upper + lower).properties(width=62 * len(across), height=38 * len(down))
+    said = f"number and standard error; it cost psi = {answer.guarantee.psi:.4g}, per {answer.guarantee.unit}"
+    grey = ["grey: noise or clipping may have moved it further than that"] if any(c["faint"] for c in cells) else []
+    return finished(chart, f"{rows[0][1].statistic} by {answer.by[0]} and {answer.by[1]}", said, *grey)
+
+
+def shares_below(answer: Any) -> Chart:
+    """The cumulative distribution of a column with its band, a line for each group: what `Cube.cdf` gave."""
+    alt = altair()
+    rows = [
+        {
+            "x": float(key[-1]), "kind": ", ".join(map(_word, key[:-1])) or answer.by[-1], "value": e.value,
+            "lower": e.lower, "upper": e.upper,
+        }
+        for key, e in answer.rows
+        if not e.flag
+    ]  # fmt: skip
+    hidden = {key[:-1] for key, e in answer.rows if e.flag}
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    if not 0 < len(kinds) <= len(LINES):
+        raise ValueError(
+            f"a picture of shares must have 1 to {len(LINES)} groups that noise does not hide, got {len(kinds)}. Choose groups."
+        )
+    colour = colours(
+        {kind: LIGHT[LINES[i]] for i, kind in enumerate(kinds)}, legend=None if len(kinds) == 1 else alt.Legend()
+    )
+    base = alt.Chart(data(rows)).encode(alt.X("x:Q", title=answer.by[-1]), colour)
+    band = base.mark_area(opacity=0.25, interpolate="linear").encode(
+        alt.Y("lower:Q", title="share below", scale=alt.Scale(domain=[0, 1])), alt.Y2("upper:Q")
+    )
+    line = base.mark_line(strokeWidth=2).encode(
+        alt.Y("value:Q"), tooltip=["kind:N", "x:Q", "value:Q", "lower:Q", "upper:Q"]
+    )
+    said = f"each group's band holds it everywhere with chance {answer.confidence:g}"
+    left = (
+        [f"not shown, since noise hides them: {', '.join(', '.join(map(_word, k)) for k in hidden)}"] if hidden else []
+    )
+    return finished(band + line, f"Shares below {answer.by[-1]}", said, *left)
+
+
+def _chosen(answer: Any, statistic: str) -> list[Any]:
+    """The rows of one statistic."""
+    names = list(dict.fromkeys(e.statistic for _, e in answer.rows))
+    if statistic and statistic not in names:
+        raise ValueError(f"statistic must be one of {', '.join(map(repr, names))}, got statistic={statistic!r}.")
+    wanted = statistic or (names[0] if names else "")
+    if not wanted:
+        raise ValueError("a heat map must have a number at least, got an answer without rows.")
+    return [(key, e) for key, e in answer.rows if e.statistic == wanted]
+
+
+def _word(key: Any) -> str:
+    return "NULL" if key is None else str(key)
+
+
+def _digits(value: float, error: float) -> str:
+    """A number with the digits that its error leaves."""
+    if not 0.0 < error < float("inf"):
+        return f"{value:,.4g}"
+    places = max(0, 1 - int(f"{error:e}".split("e")[1]))
+    return f"{value:,.{min(places, 6)}f}"
