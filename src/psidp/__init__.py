@@ -50,6 +50,7 @@ _HOMES = {
     "Ledger": "psidp.ledger.ledger",
     "Partitions": "psidp.ledger.budget",
     # curator
+    "Cube": "psidp.curator.cube",
     "Curator": "psidp.curator.curator",
     "PrivateGroups": "psidp.curator.groups",
     "ask": "psidp.curator",
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
     from psidp.auditing.one_run import audit_one_run as audit_one_run
     from psidp.auditing.result import AuditResult as AuditResult
     from psidp.curator import ask as ask
+    from psidp.curator.cube import Cube as Cube
     from psidp.curator.curator import Curator as Curator
     from psidp.curator.groups import PrivateGroups as PrivateGroups
     from psidp.guarantee import Guarantee as Guarantee

@@ -1,11 +1,11 @@
-"""The demonstration: a clinic's table, a budget, three releases, a refusal, a weekly series, and what it means."""
+"""The demonstration: a clinic's table, a budget, releases, a refusal, a weekly series, tables that agree."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from psidp.cli.demo_data import FIRST_WEEK, WEEKS, write_visits
+from psidp.cli.demo_data import DIAGNOSES, FIRST_WEEK, WARDS, WEEKS, write_visits
 from psidp.cli.release_table import shown
 from psidp.cli.tables import console, table
 from psidp.curator import ask
@@ -14,7 +14,7 @@ from psidp.curator.curator import Curator
 from psidp.curator.groups import PrivateGroups
 from psidp.errors import BudgetExceededError, MissingExtraError
 from psidp.ledger.ledger import Ledger
-from psidp.present.figures import save, series
+from psidp.present.figures import heat_map, save, series
 from psidp.present.formatting import up
 from psidp.present.words import sentences
 
@@ -46,14 +46,15 @@ def demo(
     _releases(curator, folder)
     _refusal(curator)
     _weekly(curator, folder)
-    console.rule("7. What it means")
+    _tables(curator, folder)
+    console.rule("8. What it means")
     spent = ledger.report(BUDGET).spent
     console.print(f"Spent so far: psi = {up(spent.psi)}, kappa = {up(spent.kappa, 2)}, per patient.\n", markup=False)
     for sentence in sentences(spent):
         console.print(f"{sentence}\n", markup=False)
     console.print(
-        f"To look at: visits.csv, wards.csv, wards_answer.csv, plan.sql, weekly.svg and ledger.db in {folder}. "
-        f"Next: psidp ledger show {folder / 'ledger.db'}, psidp release table --help, psidp explain --psi 1.",
+        f"To look at: visits.csv, wards.csv, wards_answer.csv, plan.sql, weekly.svg, tables.svg and ledger.db in "
+        f"{folder}. Next: psidp ledger show {folder / 'ledger.db'}, psidp release table --help, psidp explain --psi 1.",
         markup=False,
     )
     ledger.dispose()
@@ -121,6 +122,30 @@ def _weekly(curator: Curator, folder: Path) -> None:
     try:
         picture = save(series(rows, "New patients to date", stream.confidence), folder / "weekly.svg")
         console.print(f"The picture of it is {picture}.\n", markup=False)
+    except MissingExtraError as missing:
+        console.print(f"{missing}\n", markup=False)
+
+
+def _tables(curator: Curator, folder: Path) -> None:
+    """All tables of three columns, for what is left of the budget."""
+    console.rule("7. Tables that agree with each other")
+    columns = {"ward": WARDS, "diagnosis": DIAGNOSES, "age": ask.bins([0, 18, 40, 65, 120])}
+    question: dict[str, Any] = {"psi": 0.2, "contribution": 4}
+    console.print(f"{curator.plan_cube(columns, ask.up_to(2), **question).summary()}\n", markup=False)
+    cube = curator.cube(columns, ask.up_to(2), **question, retry_key="cross-tables")
+    for names in (("ward",), ("age",)):
+        console.print(shown(cube.table(*names)))
+    old = cube.query({"ward": "geriatrics", "age": [65.0]})
+    total, added = cube.query().value, sum(row["value"] for row in cube.table("ward", "diagnosis"))
+    console.print(
+        f"A drill-down that costs nothing more: {old.value:,.0f} visits to geriatrics at 65 and above, from "
+        f"{old.lower:,.0f} to {old.upper:,.0f}. All tables agree: the {len(WARDS) * len(DIAGNOSES)} cells of ward by "
+        f"diagnosis add up to {added:,.2f}, and the total is {total:,.2f}.\n",
+        markup=False,
+    )
+    try:
+        picture = save(heat_map(cube.table("ward", "age")), folder / "tables.svg")
+        console.print(f"A picture of one of them is {picture}. {cube.left}\n", markup=False)
     except MissingExtraError as missing:
         console.print(f"{missing}\n", markup=False)
 

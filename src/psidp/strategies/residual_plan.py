@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from math import inf, isqrt, prod, sqrt
-from operator import mul
 from typing import Literal, final
 
 import numpy as np
@@ -59,11 +58,13 @@ class ResidualPlan:
     @property
     def squared(self) -> Fraction:
         """psi^2 of one row that joins or leaves; rounded up at 2^-96."""
-        total, bases = 0, self.marginals.bases
+        total, shares = 0, [basis.share.as_integer_ratio() for basis in self.marginals.bases]
         for part, sigma in zip(self.marginals.residuals, self.sigmas, strict=True):
-            share = reduce(mul, (bases[i].share for i in part), Fraction(1))
-            term = share / Fraction(sigma) ** 2
-            total += -((-term.numerator << 96) // term.denominator)
+            n, d = sigma.as_integer_ratio()
+            above, below = d * d << 96, n * n
+            for i in part:
+                above, below = above * shares[i][0], below * shares[i][1]
+            total -= -above // below
         return Fraction(total, 2**96)
 
     @property
@@ -116,14 +117,17 @@ def least_total(marginals: Marginals, psi: float) -> ResidualPlan:
     """The least sum of squared errors over all cells of all tables: large tables count most."""
     problem = _Problem.of(marginals)
     sizes = np.array([float(marginals.cells(table)) for table in marginals.tables])
-    return _within(marginals, problem.best(sizes), _positive(psi), 0.0)
+    return _within(marginals, problem.costs, problem.best(sizes), _positive(psi), 0.0)
 
 
 def least_worst(marginals: Marginals, psi: float) -> ResidualPlan:
-    """The least error of the worst table: none is worse than if psi^2 were shared by independent tables."""
+    """The least error of the worst table, each beside what it would have alone with all of psi.
+
+    So none is worse than if psi^2 were shared equally by independent tables.
+    """
     problem, psi = _Problem.of(marginals), _positive(psi)
-    variances, gap = problem.solved(np.ones(len(marginals.tables)))
-    return _within(marginals, variances, psi, gap)
+    variances, gap = problem.solved(np.square([_alone(marginals, table) for table in marginals.tables]))
+    return _within(marginals, problem.costs, variances, psi, gap)
 
 
 def least_psi(marginals: Marginals, errors: Mapping[Table, float] | Sequence[float]) -> ResidualPlan:
@@ -206,10 +210,18 @@ def _both(basis: Basis, questions: Floats, others: Floats) -> tuple[Floats, Floa
     return differences, q.sum(axis=0) * r.sum(axis=0) / basis.size**2
 
 
-def _within(marginals: Marginals, squares: Floats, psi: float, gap: float) -> ResidualPlan:
+def _alone(marginals: Marginals, table: Table) -> float:
+    """The least error of one table that has psi = 1 by itself; 1 where no column of it is ordered."""
+    found = 1.0
+    for i in table:
+        spread, mean = marginals.bases[i].errors
+        found *= sqrt(spread * float(marginals.bases[i].share)) + sqrt(mean)
+    return found
+
+
+def _within(marginals: Marginals, costs: Floats, squares: Floats, psi: float, gap: float) -> ResidualPlan:
     """The plan of these relative variances that costs psi."""
-    shares = [float(prod((marginals.bases[i].share for i in part), start=Fraction(1))) for part in marginals.residuals]
-    cost = float(np.sum(np.array(shares) / squares))
+    cost = float(np.sum(costs / squares))
     sigmas = np.sqrt(squares * cost) / psi * (1.0 + ULP)
     plan = ResidualPlan(marginals, tuple(float(s) for s in sigmas), gap)
     assert plan.squared <= Fraction(psi) ** 2

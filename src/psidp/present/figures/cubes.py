@@ -71,7 +71,7 @@ def shares_below(answer: Any) -> Chart:
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     if not 0 < len(kinds) <= len(LINES):
         raise ValueError(
-            f"a picture of shares must have 1 to {len(LINES)} groups that noise does not hide, got {len(kinds)}. Choose groups."
+            f"a picture of shares must have 1 to {len(LINES)} groups that noise does not hide, got {len(kinds)}."
         )
     colour = colours(
         {kind: LIGHT[LINES[i]] for i, kind in enumerate(kinds)}, legend=None if len(kinds) == 1 else alt.Legend()
