@@ -2,11 +2,10 @@
 
 import ast
 import inspect
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+import jedi
 import pytest
 
 import psidp
@@ -57,10 +56,14 @@ def test_an_editor_completes_the_notions_of_a_gaussian_guarantee():
     parameters = inspect.signature(Guarantee.gaussian).parameters
     assert set(parameters) == NOTION_NAMES | {"adjacency", "unit"}
     assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
-    if find_spec("jedi") is not None:  # an editor's own engine, where it is installed
-        line = "psidp.Guarantee.gaussian("
-        listed = {c.name for c in import_module("jedi").Script(f"import psidp\n{line}").complete(2, len(line))}
-        assert {f"{name}=" for name in NOTION_NAMES} <= listed
+    line = "psidp.Guarantee.gaussian("
+    listed = {c.name for c in jedi.Script(f"import psidp\n{line}").complete(2, len(line))}
+    assert {f"{name}=" for name in NOTION_NAMES} <= listed
+
+
+def test_an_editor_lists_the_front_page():
+    listed = {c.name for c in jedi.Script("import psidp\npsidp.").complete(2, len("psidp."))}
+    assert set(psidp.__all__) <= listed
 
 
 def public_calls():

@@ -63,7 +63,7 @@ def demo(
 def _releases(curator: Curator, folder: Path) -> None:
     """Three questions that fit."""
     console.rule("2. First the plan, then the first release")
-    question: dict[str, Any] = {"by": "ward", "groups": folder / "wards.csv", "psi": 0.6, "contribution": 4}
+    question: dict[str, Any] = {"by": "ward", "groups": folder / "wards.csv", "psi": 0.55, "contribution": 4}
     asks = (ask.count(), ask.sum("cost", 0, 5000))
     plan = curator.plan(*asks, **question)
     (folder / "plan.sql").write_text(";\n\n".join(plan.sql) + ";\n", encoding="utf-8")
@@ -130,7 +130,7 @@ def _tables(curator: Curator, folder: Path) -> None:
     """All tables of three columns, for what is left of the budget."""
     console.rule("7. Tables that agree with each other")
     columns = {"ward": WARDS, "diagnosis": DIAGNOSES, "age": ask.bins([0, 18, 40, 65, 120])}
-    question: dict[str, Any] = {"psi": 0.2, "contribution": 4}
+    question: dict[str, Any] = {"psi": 0.25, "contribution": 4}
     console.print(f"{curator.plan_cube(columns, ask.up_to(2), **question).summary()}\n", markup=False)
     cube = curator.cube(columns, ask.up_to(2), **question, retry_key="cross-tables")
     for names in (("ward",), ("age",)):

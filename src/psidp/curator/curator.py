@@ -18,16 +18,17 @@ from psidp.curator.engine import Engine, open_source
 from psidp.curator.estimate import Estimate, estimates, flagged
 from psidp.curator.execute import Drawn, Part, prepare
 from psidp.curator.notes import flag_notes, notes_on, private_groups, what_clipping_took
-from psidp.curator.payment import Payer
+from psidp.curator.payment import Given, Payer
 from psidp.curator.plan import Plan, planned
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream, stream_question
-from psidp.ledger.budget import shorten
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.strategies.residual_plan import Balance
 from psidp.symbols import check_text
 
 __all__ = ["Curator"]
+
+UNKEPT = "No ledger keeps count: what this and other releases cost together is yours to add up."
 
 
 class Curator:
@@ -162,13 +163,12 @@ class Curator:
         Nothing is spent when the engine fails before noise could have been drawn.
         """
         asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share)
-        why = purpose or shorten(self._words(asked))
 
         def ready() -> Callable[[], Answer]:
             draw = prepare(asked, self._engine)
             return lambda: self._answered(asked, draw())
 
-        return self._payer.release(asked.guarantee, asked.to_dict, ready, Answer.from_dict, why, retry_key)
+        return self._released(asked, ready, Answer.from_dict, self._words(asked), purpose, retry_key)
 
     def stream(
         self,
@@ -278,13 +278,20 @@ class Curator:
         asked = self._cube(
             columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share
         )
-        why = purpose or shorten(cube_words(asked))
         ready = partial(prepare_cube, asked, self._engine)
-        return self._payer.release(asked.guarantee, asked.to_dict, ready, Cube.from_dict, why, retry_key)
+        return self._released(asked, ready, Cube.from_dict, cube_words(asked), purpose, retry_key)
 
-    @property
-    def _payer(self) -> Payer:
-        return Payer(self.ledger, self.budget, self.unit, self.same_unit)
+    def _released(
+        self, asked: Query | CubeQuery, prepare: Callable[[], Callable[[], Given]],
+        read: Callable[[dict[str, Any]], Given], words: str, purpose: str, retry_key: str,
+    ) -> Given:  # fmt: skip
+        """What `prepare` makes ready, drawn once it is paid for, where there is a ledger."""
+        if self.ledger is not None:
+            payer = Payer(self.ledger, str(self.budget), self.unit, self.same_unit)
+            return payer.release(asked.guarantee, asked.to_dict, prepare, read, words, purpose, retry_key)
+        if retry_key:
+            raise ValueError("retry_key (idempotency key) needs a ledger, which keeps the answer.")
+        return prepare()().settled(UNKEPT, False)
 
     def _cube(
         self, columns: Mapping[str, Any], tables: Any, measures: Sequence[Aggregate], psi: float | None,

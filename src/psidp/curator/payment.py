@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from psidp.guarantee import Guarantee
+from psidp.ledger.budget import shorten
 from psidp.maths.rounding import digits_down
 
-__all__ = ["Paid", "Payer"]
-
-UNKEPT = "No ledger keeps count: what this and other releases cost together is yours to add up."
+__all__ = ["Given", "Paid", "Payer"]
 
 
 class Paid(Protocol):
@@ -27,10 +26,10 @@ Given = TypeVar("Given", bound=Paid)
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """The ledger and budget that pay, if any, and the column that names the units."""
+    """The ledger and budget that pay, and the column that names the units."""
 
     ledger: Any
-    budget: str | None
+    budget: str
     unit: str | None
     same_unit: str
 
@@ -40,6 +39,7 @@ class Payer:
         request: Callable[[], dict[str, Any]],
         prepare: Callable[[], Callable[[], Given]],
         read: Callable[[dict[str, Any]], Given],
+        words: str,
         purpose: str,
         retry_key: str,
     ) -> Given:
@@ -47,16 +47,13 @@ class Payer:
 
         Args:
             guarantee: the price. request: what makes two questions the same. prepare: everything that can fail without
-            a cost; what it returns draws. read: the answer from plain values. purpose, retry_key: for the ledger.
+            a cost; what it returns draws. read: the answer from plain values. words: the question, where no purpose is
+            given. purpose, retry_key: for the ledger.
         """
-        if self.ledger is None:
-            if retry_key:
-                raise ValueError("retry_key (idempotency key) needs a ledger, which keeps the answer.")
-            return prepare()().settled(UNKEPT, False)
         spend = self.ledger.spend(
             self.budget,
             guarantee,
-            purpose=purpose,
+            purpose=purpose or shorten(words),
             retry_key=retry_key,
             request=request() if retry_key else None,
             event={"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit},
