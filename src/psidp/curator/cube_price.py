@@ -155,8 +155,14 @@ def _products(plan: ResidualPlan) -> NDArray[np.float64]:
     return np.asarray(found)
 
 
-def gram(plans: Sequence[ResidualPlan]) -> tuple[int, ...]:
-    """2^24 times the product of two rows' images, where a row's own is 1, rounded up: for the image norm."""
-    products = _products(plans[0])
-    own = float(plans[0].squared)  # of all layers together the same up to a factor
-    return tuple(int(np.ceil(2.0**24 * value / own * (1.0 + 1e-9) + 1e-3)) for value in products)
+def gram(plans: Sequence[ResidualPlan], layers: Sequence[Layer]) -> tuple[int, ...]:
+    """2^24 times the product of two rows' images, where a row's own is 1, rounded up: for the image norm.
+
+    Where a layer adds values, of either sign or missing, products that are negative for rows may be positive for
+    values: their sizes count.
+    """
+    products = _products(plans[0]) / float(plans[0].squared)  # of all layers together the same up to a factor
+    if any(layer.kind != "rows" for layer in layers):
+        products = np.abs(products)
+    raised = 2.0**24 * (products + 1e-9 * np.abs(products)) + 1e-3
+    return tuple(int(value) for value in np.ceil(raised))

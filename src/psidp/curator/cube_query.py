@@ -77,7 +77,7 @@ class CubeQuery:
         bound: RowBound | ImageBound | None = None
         if self.unit is not None:
             rows_bound = RowBound(self.contribution)
-            bound = rows_bound if self.bound == "rows" else ImageBound(self.contribution, gram(self.plans))
+            bound = rows_bound if self.bound == "rows" else ImageBound(self.contribution, gram(self.plans, self.layers))
         return CubeTotals(
             with_types(rows, self.reads), self.unit, self.columns, self.marginals.maximal, self.layers, bound
         )

@@ -61,7 +61,8 @@ def _split(numbers: Ints, multiple: Ints, power: Ints) -> tuple[Ints, Ints, Ints
     """
     up, down = np.maximum(power, 0), np.maximum(-power, 0)
     below = multiple << down
-    size = np.ldexp(numbers.astype(np.float64), power) / multiple
+    with np.errstate(over="ignore"):  # what is far beyond doubles is beyond FAR
+        size = np.ldexp(numbers.astype(np.float64), power) / multiple
     known = np.abs(size) < 2.0 * FAR  # beyond, it is clamped below
     whole = np.rint(np.where(known, size, 0.0)).astype(np.int64)
     raised = np.where(up < 64, numbers << np.minimum(up, 63), 0)

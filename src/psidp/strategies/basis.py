@@ -49,7 +49,7 @@ class Basis(ABC):
     @property
     @abstractmethod
     def reach(self) -> int:
-        """The largest sum_j |u_kj| over the rows: how much larger than a total a coefficient can be."""
+        """The largest |u_kj|: how much larger than the sum of all sizes a coefficient can be."""
 
     @abstractmethod
     def encode(self, totals: NDArray[Any]) -> NDArray[Any]:

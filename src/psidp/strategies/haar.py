@@ -61,10 +61,8 @@ class Haar(Basis):
 
     @property
     def reach(self) -> int:
-        """The largest sum of a row's sizes."""
-        tree = _tree(self.values)
-        sums = 2 * tree.first * (tree.middle - tree.start)
-        return int(sums.max(initial=0))
+        """The largest entry in size: b/g, as the second half is never the shorter one."""
+        return int(_tree(self.values).first.max(initial=0))
 
     def encode(self, totals: NDArray[Any]) -> NDArray[Any]:
         """U x, from cumulative sums."""

@@ -125,11 +125,11 @@ class Marginals:
     def encode(self, part: Table, table: Table, totals: NDArray[Any]) -> NDArray[Any]:
         """The coefficients of a residual from the exact totals of a table that contains it, in whole numbers."""
         rest = tuple(axis for axis, i in enumerate(table) if i not in part)
-        found = totals.sum(axis=rest) if rest else totals
-        if found.dtype != object and _largest(found) * prod(self.bases[i].reach for i in part) >= 2**62:
-            found = found.astype(object)
+        if totals.dtype != object and not _sizes(totals) * prod(self.bases[i].reach for i in part) < 2**62:
+            totals = totals.astype(object)  # before anything is added up: no sum on the way is larger
+        found: NDArray[Any] = np.asarray(totals.sum(axis=rest) if rest else totals, totals.dtype)
         for axis, i in enumerate(part):
-            found = np.moveaxis(self.bases[i].encode(np.moveaxis(np.asarray(found), axis, 0)), 0, axis)
+            found = np.moveaxis(self.bases[i].encode(np.moveaxis(found, axis, 0)), 0, axis)
         return np.asarray(found)
 
     def scales(self, part: Table, steps: int = 1) -> Scales:
@@ -195,5 +195,6 @@ def _scale(square: int) -> tuple[int, int]:
     return isqrt(wide - 1) + 1, shift
 
 
-def _largest(totals: NDArray[Any]) -> int:
-    return int(max(totals.max(initial=0), -totals.min(initial=0))) * max(1, totals.size) if totals.size else 0
+def _sizes(totals: NDArray[Any]) -> float:
+    """The sum of all sizes of 64-bit integers, rounded up."""
+    return float(np.abs(totals.astype(np.float64)).sum()) * (1.0 + 2.0**-20)

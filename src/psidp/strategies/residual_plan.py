@@ -132,7 +132,7 @@ def least_psi(marginals: Marginals, errors: Mapping[Table, float] | Sequence[flo
     if not all(0.0 < error < inf for error in wanted):
         raise ValueError(f"errors (standard errors that are wanted) must be in (0, inf), got errors={wanted[:8]}.")
     variances, gap = _Problem.of(marginals).solved(np.square(wanted))
-    return ResidualPlan(marginals, tuple(float(s) for s in np.sqrt(variances) * (1.0 - ULP)), gap)
+    return ResidualPlan(marginals, tuple(float(s) for s in np.sqrt(variances) * (1.0 - MARGIN)), gap)
 
 
 @final
