@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from math import inf, sqrt
+from math import inf, isnan, nan, sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,8 @@ from psidp.curator.cube_columns import CubeColumn
 from psidp.curator.cube_questions import Choice, applied, indicator, labels, quantile_estimate
 from psidp.curator.cube_record import columns_from, columns_to, measure_from, numbers_to, residuals_from
 from psidp.curator.cube_sql import Layer
-from psidp.curator.estimate import Estimate, count_flag
+from psidp.curator.estimate import Estimate, count_flag, flagged
+from psidp.curator.notes import flag_notes
 from psidp.guarantee import Guarantee
 from psidp.maths.fieller import ratio_interval
 from psidp.maths.isotonic import isotonic
@@ -39,8 +40,9 @@ class Cube:
     Args:
         columns: the cube's columns. measures: what was measured in every cell. layers: the numbers behind that.
         plans: the noise of each layer. residuals: noisy coefficients of each layer. guarantee: what all of it cost
-        together. confidence: chance that an interval covers. notes: what was asked and done. left: what the budget
-        still holds. stored: whether it was answered before.
+        together. confidence: chance that an interval covers. notes: what was asked and done. lost: about which share
+        of all rows clipping took; nan where that is not known. left: what the budget still holds. stored: whether it
+        was answered before.
     """
 
     columns: tuple[CubeColumn, ...]
@@ -51,6 +53,7 @@ class Cube:
     guarantee: Guarantee
     confidence: float
     notes: tuple[str, ...] = field(repr=False)
+    lost: float = nan
     left: str = ""
     stored: bool = False
 
@@ -70,16 +73,13 @@ class Cube:
         Any table that lies within one that was asked for.
         """
         place, order = self._place(columns)
-        rows: list[tuple[tuple[Any, ...], Estimate]] = []
-        keys = [labels(self.columns[i]) for i in order]
-        measured = [self._cells(m, place) for m in range(len(self.measures))]
+        keys = list(product(*(labels(self.columns[i]) for i in order)))
         axes = [place.index(i) for i in order]
-        numbers = [tuple(np.transpose(x, axes).reshape(-1) for x in cells) for cells in measured]
-        for n, key in enumerate(product(*keys)):
-            for a, (value, error, low, high, behind) in zip(self.measures, numbers, strict=True):
-                flag = count_flag(float(behind[n]), 1.0) if a.kind != "sum" else ""
-                numbers_here = float(value[n]), float(error[n]), float(low[n]), float(high[n])
-                rows.append((key, Estimate(a.name, *numbers_here, flag)))
+        found = []
+        for m in range(len(self.measures)):
+            numbers = [np.transpose(x, axes).reshape(-1).tolist() for x in self._cells(m, place)]
+            found.append(self._judged(m, [self._estimate(m, *cell) for cell in zip(*numbers, strict=True)]))
+        rows = [(key, e) for key, several in zip(keys, zip(*found, strict=True), strict=True) for e in several]
         return self._answer(tuple(columns), rows, f"Table of {', '.join(columns) or 'the total'}.")
 
     def query(self, where: Choice | None = None, measure: str = "") -> Estimate:
@@ -90,9 +90,8 @@ class Cube:
         """
         m = self._measure(measure)
         place, questions = self._chosen(where or {})
-        value, error, low, high, behind = (float(x.reshape(-1)[0]) for x in self._asked(m, place, questions, self._z()))
-        a = self.measures[m]
-        return Estimate(a.name, value, error, low, high, count_flag(behind, 1.0) if a.kind != "sum" else "")
+        numbers = (float(x.reshape(-1)[0]) for x in self._asked(m, place, questions, self._z()))
+        return self._judged(m, [self._estimate(m, *numbers)])[0]
 
     def ratio(self, part: Choice, whole: Choice, measure: str = "") -> Estimate:
         """One number over another, such as the share of JFK's flights in winter, with Fieller's interval."""
@@ -197,6 +196,7 @@ class Cube:
             "guarantee": self.guarantee.to_dict(),
             "confidence": self.confidence,
             "notes": list(self.notes),
+            "lost": None if isnan(self.lost) else self.lost,
         }
 
     def to_json(self) -> str:
@@ -216,7 +216,7 @@ class Cube:
         return cls(
             columns_from(values["columns"]), measures, tuple(layers), tuple(plans), tuple(residuals),
             Guarantee.from_dict(values["guarantee"]), values["confidence"], tuple(values["notes"]),
-            values.get("left", ""), values.get("stored", False),
+            nan if values["lost"] is None else values["lost"], values.get("left", ""), values.get("stored", False),
         )  # fmt: skip
 
     def _z(self, at_once: int = 1) -> float:
@@ -275,6 +275,15 @@ class Cube:
         """All cells of a table: value, standard error, ends, and the count behind in standard errors."""
         return self._asked(m, place, [np.eye(self.columns[i].size) for i in place], self._z())
 
+    def _estimate(self, m: int, value: float, error: float, low: float, high: float, behind: float) -> Estimate:
+        """One number of a measure, flagged where the count behind it, in standard errors, is near 0."""
+        a = self.measures[m]
+        return Estimate(a.name, value, error, low, high, count_flag(behind, 1.0) if a.kind != "sum" else "")
+
+    def _judged(self, m: int, found: list[Estimate]) -> list[Estimate]:
+        """The numbers of a measure, flagged where clipping may have moved them further than their intervals say."""
+        return [e for (e,) in flagged(self.measures[m], [[e] for e in found], self.lost)]
+
     def _asked(self, m: int, place: Table, questions: Sequence[Floats], z: float) -> tuple[Floats, ...]:
         """Answers to products of questions: value, standard error, ends, and the count behind in standard errors."""
         a, layers = self.measures[m], self.layers[m]
@@ -330,4 +339,5 @@ class Cube:
         return [indicator(self.columns[i], where) for i in place]
 
     def _answer(self, by: tuple[str, ...], rows: Sequence[tuple[tuple[Any, ...], Estimate]], said: str) -> Answer:
-        return Answer(by, tuple(rows), self.guarantee, self.confidence, (said, *self.notes), self.left, self.stored)
+        notes = (said, *self.notes, *flag_notes([e for _, e in rows]))
+        return Answer(by, tuple(rows), self.guarantee, self.confidence, notes, self.left, self.stored)

@@ -1,19 +1,30 @@
 """CubePlan: what a cube would run, cost and be worth, before anything is spent. No row is read."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from psidp.curator.ask import count
+from psidp.curator.contribution import UnitNorms, best_contribution
 from psidp.curator.cube import Cube
 from psidp.curator.cube_price import layers_of
 from psidp.curator.cube_query import CubeQuery
 from psidp.curator.engine import Engine
+from psidp.curator.notes import clipping_words
 from psidp.guarantee import Guarantee
+from psidp.maths.sensitivity import histogram
+from psidp.mechanism.gaussian import GaussianMechanism
 from psidp.mechanism.residual_release import noisy_residuals
 from psidp.strategies.residual_plan import ResidualPlan
 
 __all__ = ["CubePlan", "ExpectedTable", "cube_planned", "prepare_cube"]
+
+Ints = NDArray[np.int64]
 
 SHOWN = 40
 """Tables that a summary lists."""
@@ -103,28 +114,60 @@ def cube_planned(asked: CubeQuery, engine: Engine) -> CubePlan:
         tables.append(ExpectedTable(asked.names(table), asked.marginals.cells(table), found))
     strategies = {column.name: _strategy(column.size, column.ordered) for column in asked.columns}
     return CubePlan(
-        asked.guarantee, tuple(tables), strategies, asked.plans[0].gap, cube_notes(asked), asked.totals.sql(engine)
+        asked.guarantee, tuple(tables), strategies, asked.plans[0].gap, _planned_notes(asked), asked.totals.sql(engine)
     )
 
 
+def _planned_notes(asked: CubeQuery) -> tuple[str, ...]:
+    """What a plan says of units before any is seen."""
+    if asked.auto:
+        return ("Errors are those for each row's worth that is chosen.", *cube_notes(asked))
+    return cube_notes(asked) if asked.unit is None else (_worth(asked), *cube_notes(asked))
+
+
 def prepare_cube(asked: CubeQuery, engine: Engine) -> Callable[[], Cube]:
-    """Ask the engine for all exact totals; what comes back draws noise, and is called once it is paid for."""
-    query = asked.totals
-    exact = query.exact(engine)
+    """Ask the engine for exact numbers; what comes back draws noise, and is called once it is paid for."""
+    if asked.auto:
+        sizes = asked.totals.sizes(engine)
+        return lambda: _with_sizes(asked, engine, sizes)
+    exact, sizes = asked.totals.exact_and_sizes(engine)
+    return lambda: _drawn(asked, exact, _norms(asked, sizes))
 
-    def draw() -> Cube:
-        found = []
-        for n, (plan, layer) in enumerate(zip(asked.plans, asked.layers, strict=True)):
-            totals = {table: parts[n] for table, parts in zip(query.tables, exact, strict=True)}
-            found.append(noisy_residuals(plan, totals, layer.steps * query.scale))
-        sizes = [len(layers_of(a)) for a in asked.measures]
-        said = (f"Asked: {cube_words(asked)}.", *cube_notes(asked))
-        return Cube(
-            asked.columns, asked.measures, _split(asked.layers, sizes), _split(asked.plans, sizes),
-            _split(found, sizes), asked.guarantee, asked.confidence, said,
-        )  # fmt: skip
 
-    return draw
+def _with_sizes(asked: CubeQuery, engine: Engine, sizes: Ints) -> Cube:
+    """Choose the contribution from noisy unit sizes, then query totals and add noise."""
+    norms = _norms(asked, sizes)
+    assert norms is not None
+    cells = sorted(asked.marginals.cells(table) for table in asked.marginals.tables)
+    worst = max(max(plan.errors) for plan in asked.plans)
+    best = best_contribution(count(), norms, cells[len(cells) // 2], 1.0 / worst)
+    chosen = asked.chosen(best)
+    return _drawn(chosen, chosen.totals.exact(engine), norms)
+
+
+def _norms(asked: CubeQuery, sizes: Ints) -> UnitNorms | None:
+    """Noise on the numbers of units by size; a unit is in one of them."""
+    if not asked.clipping_share > 0.0:
+        return None
+    adjacency = asked.guarantee.adjacency
+    sensitivity = histogram(adjacency)
+    sigma = Guarantee(asked.psi_of_norms).sigma(sensitivity)
+    return UnitNorms(GaussianMechanism(sensitivity, sigma, adjacency).release(sizes).value, sigma)
+
+
+def _drawn(asked: CubeQuery, exact: Sequence[Sequence[NDArray[Any]]], norms: UnitNorms | None) -> Cube:
+    """Noise on every residual of every layer."""
+    query, found = asked.totals, []
+    for n, (plan, layer) in enumerate(zip(asked.plans, asked.layers, strict=True)):
+        totals = {table: parts[n] for table, parts in zip(query.tables, exact, strict=True)}
+        found.append(noisy_residuals(plan, totals, layer.steps * query.scale))
+    sizes = [len(layers_of(a)) for a in asked.measures]
+    took = [] if asked.unit is None else [_worth(asked), clipping_words(norms, asked.contribution)]
+    return Cube(
+        asked.columns, asked.measures, _split(asked.layers, sizes), _split(asked.plans, sizes), _split(found, sizes),
+        asked.guarantee, asked.confidence, (f"Asked: {cube_words(asked)}.", *took, *cube_notes(asked)),
+        nan if norms is None else norms.lost(asked.contribution)[0],
+    )  # fmt: skip
 
 
 def cube_words(asked: CubeQuery) -> str:
@@ -138,17 +181,10 @@ def cube_words(asked: CubeQuery) -> str:
 def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
     """What a reader has to know about units, values and noise."""
     unit, said = asked.guarantee.unit, []
-    if asked.unit is not None and asked.bound == "rows":
-        said.append(
-            f"A {unit} with more than {asked.contribution:g} rows counts as {asked.contribution:g}: each of its rows "
-            "counts less, all alike. How much that takes is not measured, and intervals do not cover it."
-        )
-    elif asked.unit is not None:
-        said.append(
-            f"A {unit} whose rows are worth more, under the noise, than {asked.contribution:g} rows in one cell is "
-            "cut to that: each of its rows counts less, all alike. How much that takes is not measured, and intervals do not "
-            "cover it."
-        )
+    if asked.auto:
+        said.append(f"The contribution is chosen privately, with {asked.clipping_share:.0%} of psi^2.")
+    elif asked.unit is not None and asked.clipping_share > 0.0:
+        said.append(f"{asked.clipping_share:.0%} of psi^2 goes into saying what clipping took.")
     said.append(
         "The values of all columns are taken as public: as given, and not read from this table. A row outside of them "
         "in any column is in no table."
@@ -156,6 +192,20 @@ def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
     if asked.adjacency_doubles:
         said.append(f"Under replace-one one {unit} can move the tables further, and the noise is larger for it.")
     return tuple(said)
+
+
+def _worth(asked: CubeQuery) -> str:
+    """What one unit adds at most."""
+    unit, c = asked.guarantee.unit, asked.contribution
+    chosen = " (chosen)" if asked.auto else ""
+    if asked.bound == "rows":
+        return (
+            f"A {unit} with more than {c:.4g} rows{chosen} counts as {c:.4g}: each of its rows counts less, all alike."
+        )
+    return (
+        f"A {unit} whose rows are worth more, under the noise, than {c:.4g} rows in one cell{chosen} is cut to that: "
+        "each of its rows counts less, all alike."
+    )
 
 
 def _by_measure(asked: CubeQuery) -> tuple[tuple[ResidualPlan, ...], ...]:

@@ -15,7 +15,7 @@ from psidp.strategies.haar import Haar
 from psidp.strategies.marginals import Marginals, Table
 from psidp.strategies.residual_plan import Balance, ResidualPlan, least_psi, least_total, least_worst
 
-__all__ = ["MOST_PSI", "Errors", "gram", "layers_of", "priced"]
+__all__ = ["MOST_PSI", "SAFETY", "Errors", "gram", "layers_of", "priced"]
 
 Errors = Mapping[Any, float]
 
@@ -47,7 +47,7 @@ def priced(
     unit: str | None,
     adjacency: Adjacency,
 ) -> tuple[tuple[ResidualPlan, ...], float]:
-    """The noise of every layer, in rows, and what all of it costs together."""
+    """The noise of every layer, in rows, and what all tables cost together."""
     plan = _plan(marginals, psi, errors, balance, names, measures)
     pure = all(layer.kind == "rows" for a in measures for layer in layers_of(a))
     times = Fraction(contribution) * Fraction(_times(plan, unit, adjacency, pure))

@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from math import comb
+from math import comb, sqrt
 from typing import Any, Literal
 
-from psidp.curator.ask import Aggregate, Bins, UpTo, check_contribution
+from psidp.curator.ask import Aggregate, Bins, Contribution, UpTo, check_contribution
 from psidp.curator.column_types import check_kind, key_types, with_types
 from psidp.curator.cube_columns import CubeColumn
-from psidp.curator.cube_price import MOST_PSI, Errors, gram, layers_of, priced
+from psidp.curator.cube_price import MOST_PSI, SAFETY, Errors, gram, layers_of, priced
 from psidp.curator.cube_record import columns_to
 from psidp.curator.cube_sql import CubeTotals, Layer
 from psidp.curator.cube_weights import MOST_COLUMNS, ImageBound, RowBound
 from psidp.curator.filters import condition, in_words
 from psidp.curator.groups import PrivateGroups, key_tuples, public_groups, refuse_own_groups
-from psidp.curator.query import check_asks, need_column, rows_in_words
+from psidp.curator.query import AUTO_SHARE, check_asks, check_clipping_share, need_column, rows_in_words
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
 from psidp.mechanism.residual_release import check_noise
@@ -42,8 +42,9 @@ class CubeQuery:
     Args:
         table: the Ibis table. unit: column that names the units of privacy, or None where each row is one. columns: the
         cube's columns. plans: the noise of each layer, in rows. measures: what is asked of every cell. where, some: the
-        condition, and in words. guarantee: the price of all of it. contribution: rows' worth that a unit may add.
-        bound: how a unit's rows are measured. reads: the types in which untyped columns are read.
+        condition, and in words. guarantee: the price of all of it. contribution: rows' worth that a unit may add; 1
+        where it is to be chosen (auto). bound: how a unit's rows are measured. clipping_share: part of psi^2 that goes
+        into counting units by their size. reads: the types in which untyped columns are read.
     """
 
     table: Any
@@ -58,6 +59,8 @@ class CubeQuery:
     bound: Bound
     confidence: float
     balance: str
+    auto: bool = False
+    clipping_share: float = 0.0
     reads: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -71,6 +74,16 @@ class CubeQuery:
         return tuple(layer for a in self.measures for layer in layers_of(a))
 
     @property
+    def psi_of_norms(self) -> float:
+        """psi of counting units by their size."""
+        return self.guarantee.psi * sqrt(self.clipping_share) * SAFETY
+
+    def chosen(self, contribution: float) -> "CubeQuery":
+        """The query with this contribution instead of 1: noise is larger by as much, and all else the same."""
+        plans = tuple(plan.scaled(contribution) for plan in self.plans)
+        return replace(self, contribution=contribution, plans=plans)
+
+    @property
     def totals(self) -> CubeTotals:
         """The query for the exact totals of the maximal tables."""
         rows = self.table if self.where is None else self.table.filter(self.where)
@@ -79,8 +92,9 @@ class CubeQuery:
             rows_bound = RowBound(self.contribution)
             bound = rows_bound if self.bound == "rows" else ImageBound(self.contribution, gram(self.plans, self.layers))
         return CubeTotals(
-            with_types(rows, self.reads), self.unit, self.columns, self.marginals.maximal, self.layers, bound
-        )
+            with_types(rows, self.reads), self.unit, self.columns, self.marginals.maximal, self.layers, bound,
+            measured=self.clipping_share > 0.0,
+        )  # fmt: skip
 
     @property
     def adjacency_doubles(self) -> bool:
@@ -102,7 +116,8 @@ class CubeQuery:
             "schema": {name: str(kind) for name, kind in self.table.schema().items()},
             "unit": self.unit,
             "guarantee": self.guarantee.to_dict(),
-            "contribution": self.contribution,
+            "contribution": "auto" if self.auto else self.contribution,
+            "clipping_share": self.clipping_share,
             "bound": self.bound,
             "balance": self.balance,
             "confidence": self.confidence,
@@ -119,7 +134,8 @@ def cube_question(
     psi: float | None,
     errors: Errors | None,
     balance: Balance,
-    contribution: float,
+    contribution: Contribution,
+    clipping_share: float,
     bound: Bound,
     where: Any,
     adjacency: Adjacency,
@@ -130,25 +146,30 @@ def cube_question(
 ) -> CubeQuery:
     """The question, or a refusal that looked at schema and parameters alone."""
     _check_choices(psi, errors, balance, contribution, bound, confidence, unit)
+    check_clipping_share(clipping_share)
+    auto = contribution == "auto"
+    share = 0.0 if unit is None else AUTO_SHARE if auto else float(clipping_share)
+    worth = 1.0 if auto else float(contribution or 1.0)
     reads, cube = _columns(columns, table, unit, source, untyped)
     reads |= {a.column: "float64" for a in measures if isinstance(a, Aggregate) and a.column in untyped}
     _check_reads(cube, measures, untyped)
     schema = with_types(table, reads).schema()
-    asked = _measures(measures, schema, contribution)
+    asked = _measures(measures, schema)
     marginals = Marginals(tuple(map(_basis, cube)), _tables(tables, [c.name for c in cube]))
     _check_size(marginals, cube, bound)
     plans, cost = priced(
-        marginals, [c.name for c in cube], asked, psi=psi, errors=errors, balance=balance, contribution=contribution,
-        unit=unit, adjacency=adjacency,
+        marginals, [c.name for c in cube], asked, errors=errors, balance=balance, contribution=worth, unit=unit,
+        psi=None if psi is None else psi * sqrt(1.0 - share) * (SAFETY if share else 1.0), adjacency=adjacency,
     )  # fmt: skip
+    cost = float(psi) if psi is not None else cost / (sqrt(1.0 - share) * SAFETY) if share else cost
     for scaled, layer in zip(plans, (layer for a in asked for layer in layers_of(a)), strict=True):
         check_noise(scaled, layer.steps * (1 if unit is None else 2**20))
     rule = None if where is None else condition(table, where, untyped)
     some = "" if rule is None else in_words(table, where)
     guarantee = Guarantee(cost, 0.0, adjacency, protects)
     return CubeQuery(
-        table, unit, cube, plans, asked, rule, some, guarantee, float(contribution), bound, confidence,
-        "errors" if errors is not None else balance, reads,
+        table, unit, cube, plans, asked, rule, some, guarantee, worth, bound, confidence,
+        "errors" if errors is not None else balance, auto, share, reads,
     )  # fmt: skip
 
 
@@ -165,9 +186,11 @@ def _check_choices(
         raise ValueError(f'balance (which error is least) must be "worst" or "total", got balance={balance!r}.')
     if bound not in ("rows", "image"):
         raise ValueError(f'bound (how a unit\'s rows are measured) must be "rows" or "image", got bound={bound!r}.')
-    if contribution == "auto":
-        raise ValueError('contribution must be a number for a cube, which has no way to choose it yet, got "auto".')
     check_contribution(contribution)
+    if contribution == "auto" and errors is not None:
+        raise ValueError(
+            'contribution must be a number where errors are wanted: how large they get hangs on it, got "auto".'
+        )
     if unit is None and not (contribution == 1 and bound == "rows"):
         raise ValueError(
             'contribution must be 1 and bound "rows" where every row is its own unit, '
@@ -221,13 +244,13 @@ def _check_reads(cube: Sequence[CubeColumn], measures: Sequence[Any], untyped: f
             )
 
 
-def _measures(measures: Sequence[Any], schema: Any, contribution: float) -> tuple[Aggregate, ...]:
+def _measures(measures: Sequence[Any], schema: Any) -> tuple[Aggregate, ...]:
     """The measures, each of a kind that a cube has."""
     check_asks(measures, schema)
     for a in measures:
         if a.kind not in MEASURES:
             raise ValueError(f"a cube must measure {', '.join(MEASURES)}, got {a.name!r}. Ask for it in a release.")
-        if a.contribution not in (None, contribution):
+        if a.contribution is not None:
             raise ValueError("contribution must be the same for all measures of a cube: give it to the cube itself.")
     return tuple(replace(a, contribution=None) for a in measures)
 

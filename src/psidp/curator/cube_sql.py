@@ -1,8 +1,9 @@
 """A cube in the engine: exact integer totals of many tables, from rows that are weighed once for all of them."""
 
 import secrets
-from collections.abc import Sequence
-from contextlib import ExitStack
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp, ldexp, prod
@@ -12,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.curator.column_types import with_keys
+from psidp.curator.contribution_sql import SIZES
 from psidp.curator.cube_columns import CubeColumn, with_codes
-from psidp.curator.cube_weights import FULL, ImageBound, RowBound, with_words
+from psidp.curator.cube_weights import FULL, OWN, SIZE, ImageBound, RowBound, with_words
 from psidp.curator.engine import Engine
 from psidp.curator.period_cap import OWNER, UNIT
 from psidp.curator.query import check_unit
@@ -111,6 +113,7 @@ class CubeTotals:
         rows: the table after every filter, columns read in their types. unit: its column that names units, or None
         where each row is its own and has weight 1. columns: the cube's columns. tables: which of them each table has,
         as ascending numbers; () is the total. layers: what a row adds. bound: how units are weighed.
+        measured: whether units are counted by their size as well.
 
     Guarantees:
         A row outside the keys and bins of any column, or without a unit, adds nothing and is not counted in a weight.
@@ -123,6 +126,7 @@ class CubeTotals:
     tables: tuple[tuple[int, ...], ...]
     layers: tuple[Layer, ...]
     bound: RowBound | ImageBound | None
+    measured: bool = False
 
     def __post_init__(self) -> None:
         schema = self.rows.schema()
@@ -159,29 +163,64 @@ class CubeTotals:
         """The texts that will run; names of temporary tables get a random end then. Reads no row."""
         stages = self._stages("")
         found = [creation(engine, name, expression) for name, expression in stages]
-        return (*found, *(engine.sql(self._summed(engine, stages[-1], table)) for table in self.tables))
+        found += [engine.sql(self._summed(engine, stages[-1], table)) for table in self.tables]
+        return (*found, *([engine.sql(self._sized(stages[-1]))] if self.measured else []))
 
     def exact(self, engine: Engine) -> list[list[NDArray[Any]]]:
         """For each table and each layer its totals, an array by the table's columns.
 
         64-bit integers where all are below 2^62 in size, else Python's.
         """
+        return self.exact_and_sizes(engine)[0]
+
+    def exact_and_sizes(self, engine: Engine) -> tuple[list[list[NDArray[Any]]], NDArray[Any]]:
+        """The totals, and how many units there are of each size where that is measured."""
+        with self._stored(engine) as stage:
+            found = [engine.integers(self._summed(engine, stage, table)) for table in self.tables]
+            sizes = self._sizes(engine, stage) if self.measured else np.zeros(0, np.int64)
+        return [self._placed(table, columns) for table, columns in zip(self.tables, found, strict=True)], sizes
+
+    def sizes(self, engine: Engine) -> NDArray[Any]:
+        """How many units are worth at most 1 row, at most 2, at most 4, ..., at most 2^20, and more."""
+        with self._stored(engine) as stage:
+            return self._sizes(engine, stage)
+
+    @contextmanager
+    def _stored(self, engine: Engine) -> Iterator[tuple[str, Any]]:
+        """The weighted rows as a temporary table: its name, and what it holds."""
         engine.check_keys(self._keyed(), [column.name for column in self.columns if column.keys])
         stages = self._stages(f"_{secrets.token_hex(8)}")
         with ExitStack() as tables:
             for name, expression in stages:
                 tables.enter_context(stored(engine, name, expression))
-            found = [engine.integers(self._summed(engine, stages[-1], table)) for table in self.tables]
-        return [self._placed(table, columns) for table, columns in zip(self.tables, found, strict=True)]
+            yield stages[-1]
 
     def _stages(self, end: str) -> list[tuple[str, Any]]:
-        """The temporary tables: names, and what they hold. The last has the weighted rows."""
+        """The temporary tables: names, and what they hold. The last has the weighted rows.
+
+        The table itself is read by one statement: rows that come in between would not be in their unit's weight.
+        """
         rows = self._coded()
         if not isinstance(self.bound, ImageBound):
             return [(NAME + end, self._weighted(rows))]
         first, rows = f"{NAME}_rows{end}", with_words(rows, self.columns)
         again = ibis_library().table(rows.schema(), name=first)
         return [(first, rows), (NAME + end, self._weighted(again))]
+
+    def _sizes(self, engine: Engine, stage: tuple[str, Any]) -> NDArray[Any]:
+        """Units by their size, from rows: each unit stands in as many rows as it has."""
+        assert self.bound is not None
+        found = np.zeros(len(SIZES) + 1, np.int64)
+        over = [int(size) * self.bound.one for size in SIZES]
+        for size, own, rows in engine.rows(self._sized(stage)):
+            found[bisect_left(over, int(size))] += int(rows) // int(own)
+        return found
+
+    def _sized(self, stage: tuple[str, Any]) -> Any:
+        """Rows by the size and the number of rows of their unit."""
+        name, weighted = stage
+        rows = ibis_library().table(weighted.schema(), name=name)
+        return rows.group_by([SIZE, OWN]).aggregate(n=rows.count())
 
     def _keyed(self) -> Any:
         return with_keys(self.rows, [column.name for column in self.columns if column.keys])
@@ -201,7 +240,9 @@ class CubeTotals:
             return rows.select(*codes, *(f"v{j}" for j in range(len(self.layers))))
         units = self.bound.weights(rows, self.columns)
         rows = rows.inner_join(units, rows[UNIT] == units[OWNER])
-        return rows.select(*codes, **{f"v{j}": _product(rows, j, layer) for j, layer in enumerate(self.layers)})
+        more = {SIZE: rows[SIZE], OWN: rows[OWN]} if self.measured else {}
+        added = {f"v{j}": _product(rows, j, layer) for j, layer in enumerate(self.layers)}
+        return rows.select(*codes, **more, **added)
 
     def _summed(self, engine: Engine, stage: tuple[str, Any], table: tuple[int, ...]) -> Any:
         """The totals of one table: the place of each cell, the last column's varying first, a sum for each layer."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from operator import add, or_
-from typing import Any
+from typing import Any, ClassVar
 
 from psidp.curator.cube_columns import CubeColumn, finished, listed
-from psidp.curator.period_cap import UNIT
+from psidp.curator.period_cap import OWNER, UNIT
 from psidp.curator.row_sql import ibis_library, real, whole
 
-__all__ = ["FULL", "ImageBound", "RowBound", "with_words"]
+__all__ = ["FULL", "MOST_COLUMNS", "OWN", "SIZE", "ImageBound", "RowBound", "with_words"]
 
 FULL = 2**20
 """The weight of a unit within the bound."""
@@ -23,6 +23,9 @@ MOST_ROWS = 2.0**20
 MOST_COLUMNS = 10
 MOST_BLOCK = 4096
 MOST_GRAM = 2**30
+SIZE, OWN = "size", "own"
+"""What a unit is worth, in steps of `one` for a row; and how many rows it has."""
+
 WORD = 62
 """Bits of a word in which keys are packed."""
 
@@ -48,10 +51,13 @@ class RowBound:
     def check(self, columns: Sequence[CubeColumn]) -> None:
         """Rows can be counted whatever the columns are."""
 
+    one: ClassVar[int] = 1
+    """The size of a unit of one row."""
+
     def weights(self, rows: Any, columns: Sequence[CubeColumn]) -> Any:
-        """One row a unit, its weight beside it."""
+        """One row a unit, its size and its weight beside it."""
         units = rows.group_by(UNIT).aggregate(size=rows.count())
-        return weighed(units, self.most)
+        return weighed(units.mutate(own=units.size), self.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +108,11 @@ class ImageBound:
         if len(self.gram) != 1 << len(columns):
             raise ValueError(f"gram must have {1 << len(columns)} entries, one a pattern, got {len(self.gram)}.")
 
+    one: ClassVar[int] = 1 << 12
+    """The size of a unit of one row."""
+
     def weights(self, rows: Any, columns: Sequence[CubeColumn]) -> Any:
-        """One row a unit, its weight beside it; rows are coded, and stored, since they are read several times."""
+        """One row a unit, its size and weight beside it; rows are coded, and stored, since they are read several times."""
         units = rows.group_by(UNIT).aggregate(size=rows.count())
         many = units.filter(units.size > whole(self.block))
         many = many.select(owner=many[UNIT], parts=self._parts(many.size))
@@ -117,6 +126,8 @@ class ImageBound:
         added = blocks.group_by(UNIT).aggregate(size=blocks["root"].sum().cast("!int64"))
         whole_units = self._roots(few, [UNIT], words, columns)
         sizes = whole_units.select(UNIT, size=whole_units["root"].cast("!int64")).union(added)
+        own = units.select(**{OWNER: units[UNIT], OWN: units["size"]})
+        sizes = finished(sizes.inner_join(own, sizes[UNIT] == own[OWNER]), [UNIT, SIZE, OWN])
         return weighed(sizes, self.most)
 
     def _parts(self, size: Any) -> Any:
@@ -205,7 +216,7 @@ def weighed(units: Any, most: int) -> Any:
     weight = ibis_library().cases(
         (tried.size <= whole(most // FULL), whole(FULL)), (fits, tried.tried), else_=tried.tried - whole(1)
     )
-    return tried.select(owner=tried[UNIT], weight=weight.cast("int32"))
+    return tried.select(owner=tried[UNIT], size=tried["size"], own=tried[OWN], weight=weight.cast("int32"))
 
 
 def _quotient(size: Any, most: int) -> Any:

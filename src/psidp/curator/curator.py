@@ -227,13 +227,16 @@ class Curator:
         psi: float | None = None,
         errors: Errors | None = None,
         balance: Balance = "worst",
-        contribution: float = 1.0,
+        contribution: Contribution = 1.0,
         bound: Bound = "rows",
         where: Any = None,
         confidence: float = 0.95,
+        clipping_share: float = CLIPPING_SHARE,
     ) -> CubePlan:
         """What `cube` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
-        asked = self._cube(columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence)
+        asked = self._cube(
+            columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share
+        )
         return cube_planned(asked, self._engine)
 
     def cube(
@@ -245,10 +248,11 @@ class Curator:
         psi: float | None = None,
         errors: Errors | None = None,
         balance: Balance = "worst",
-        contribution: float = 1.0,
+        contribution: Contribution = 1.0,
         bound: Bound = "rows",
         where: Any = None,
         confidence: float = 0.95,
+        clipping_share: float = CLIPPING_SHARE,
         purpose: str = "",
         retry_key: str = "",
     ) -> Cube:
@@ -264,13 +268,16 @@ class Curator:
             balance: "worst" for the least error of the worst table, so that none is worse than by itself at its share
                 of psi; "total" for the least sum over all cells, which favours large tables.
             contribution: rows' worth that one unit may add, [1, 2^20]; where it has more, its rows count less, alike.
+                "auto" chooses it privately, with a tenth of psi^2.
             bound: "rows" takes the number of a unit's rows for that; "image" what they are worth together under the
                 noise, which is less where they lie in different cells.
-            where, confidence, purpose, retry_key: as in `release`.
+            where, confidence, clipping_share, purpose, retry_key: as in `release`.
 
         Nothing is spent when the engine fails before noise could have been drawn.
         """
-        asked = self._cube(columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence)
+        asked = self._cube(
+            columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share
+        )
         why = purpose or shorten(cube_words(asked))
         ready = partial(prepare_cube, asked, self._engine)
         return self._payer.release(asked.guarantee, asked.to_dict, ready, Cube.from_dict, why, retry_key)
@@ -281,11 +288,12 @@ class Curator:
 
     def _cube(
         self, columns: Mapping[str, Any], tables: Any, measures: Sequence[Aggregate], psi: float | None,
-        errors: Errors | None, balance: Balance, contribution: float, bound: Bound, where: Any, confidence: float,
+        errors: Errors | None, balance: Balance, contribution: Contribution, bound: Bound, where: Any,
+        confidence: float, clipping_share: float,
     ) -> CubeQuery:  # fmt: skip
         return cube_question(
             self.table, self.unit, columns=columns, tables=tables, measures=measures, psi=psi, errors=errors,
-            balance=balance, contribution=contribution, bound=bound, where=where, adjacency=self.adjacency,
+            balance=balance, contribution=contribution, clipping_share=clipping_share, bound=bound, where=where, adjacency=self.adjacency,
             protects=self.protects, confidence=confidence, source=self._source, untyped=self.untyped,
         )  # fmt: skip
 

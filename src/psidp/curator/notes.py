@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from psidp.curator.contribution import largest_contribution
+from psidp.curator.contribution import UnitNorms, largest_contribution
 from psidp.curator.estimate import CLIPPING, NOISE, Estimate
 from psidp.curator.execute import Drawn, Part
 from psidp.curator.query import AUTO_SHARE, Query
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector
 
-__all__ = ["flag_notes", "notes_on", "private_groups", "what_clipping_took"]
+__all__ = ["clipping_words", "flag_notes", "notes_on", "private_groups", "what_clipping_took"]
 
 FLAGS = {
     CLIPPING: "what clipping took may move this number by more than its interval says",
@@ -91,23 +91,27 @@ def _bound(asked: Query, part: Part) -> str:
 
 def _took(asked: Query, part: Part, groups: int) -> str:
     """About how many units were clipped, and how much of the total that is."""
-    norms, c = part.norms, part.contribution
     if not asked.can_clip(part.aggregate):
         return ""
-    if norms is None:
-        return "What clipping took was not measured."
-    lost, _ = norms.lost(c)
-    if not lost >= 0.0:
-        return "What clipping took could not be measured: at this psi noise hides everybody."
-    clipped, error = norms.clipped(c)
-    said = f"Nobody was seen to have more; noise could hide up to {_about(norms.unseen, norms.unseen)}."
-    if lost > 0.0:
-        said = (
-            f"About {_about(clipped, error)} of {_about(norms.units, norms.sigma)} had more, and clipping took about "
-            f"{lost:.2g} of the total."
-        )
+    c, said = part.contribution, clipping_words(part.norms, part.contribution)
     ceiling = part.aggregate.contribution == "auto" and c >= largest_contribution(part.aggregate, groups)
     return f"{said} The choice ended at the largest contribution there is: more may be clipped." if ceiling else said
+
+
+def clipping_words(norms: UnitNorms | None, contribution: float) -> str:
+    """About how many units have more than this, and how much of the total that is; from noisy numbers."""
+    if norms is None:
+        return "What clipping took was not measured."
+    lost, _ = norms.lost(contribution)
+    if not lost >= 0.0:
+        return "What clipping took could not be measured: at this psi noise hides everybody."
+    if not lost > 0.0:
+        return f"Nobody was seen to have more; noise could hide up to {_about(norms.unseen, norms.unseen)}."
+    clipped, error = norms.clipped(contribution)
+    return (
+        f"About {_about(clipped, error)} of {_about(norms.units, norms.sigma)} had more, and clipping took about "
+        f"{lost:.2g} of the total."
+    )
 
 
 def _about(n: float, error: float) -> str:

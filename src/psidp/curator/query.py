@@ -23,6 +23,7 @@ __all__ = [
     "CLIPPING_SHARE",
     "Query",
     "check_asks",
+    "check_clipping_share",
     "check_unit",
     "need_column",
     "question",
@@ -216,11 +217,7 @@ def question(
         raise ValueError(f"psi ({symbol('psi').meaning}) must be above 0 for a release, got psi={psi}.")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence (chance that an interval covers) must be in (0, 1), got confidence={confidence}.")
-    if not 0.0 <= clipping_share <= 0.5:
-        raise ValueError(
-            "clipping_share (part of psi^2 that goes into measuring what clipping takes) must be in [0, 0.5], "
-            f"got clipping_share={clipping_share}."
-        )
+    check_clipping_share(clipping_share)
     check_contribution(contribution)
     groups = _groups(groups, columns, schema)
     most = inf if isinstance(groups, PrivateGroups) else sqrt(len(groups))
@@ -230,6 +227,15 @@ def question(
     rule = None if where is None else condition(table, where, untyped)
     some = "" if rule is None else in_words(table, where)
     return Query(table, unit, chosen, columns, groups, rule, guarantee, confidence, some, clipping_share, reads)
+
+
+def check_clipping_share(clipping_share: float) -> None:
+    """Refuse a share that is no part of psi^2."""
+    if not 0.0 <= clipping_share <= 0.5:
+        raise ValueError(
+            "clipping_share (part of psi^2 that goes into measuring what clipping takes) must be in [0, 0.5], "
+            f"got clipping_share={clipping_share}."
+        )
 
 
 def check_unit(unit: str | None, schema: Any) -> None:

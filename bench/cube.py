@@ -1,0 +1,64 @@
+"""Exact totals of a cube beside the plain GROUP BYs of the same tables, in DuckDB on one thread."""
+
+from itertools import combinations
+from random import Random
+
+import ibis
+
+from bench.timing import Report, interleave
+from psidp.curator.cube_columns import CubeColumn
+from psidp.curator.cube_sql import CubeTotals, ImageBound, Layer, RowBound
+from psidp.curator.engine import Engine
+
+ROWS, UNITS = 10_000_000, 1_000_000
+SIZES = (3, 5, 7, 12, 20, 31, 50, 100)
+CONTRIBUTION = 8.0
+
+
+def run(full: bool, seed: int) -> list[Report]:
+    """Ten million rows, a million units, eight columns, all 56 three-way tables."""
+    table = _made(seed)
+    tables = tuple(combinations(range(len(SIZES)), 3))
+    execute = table.get_backend().con.sql
+
+    def plain() -> None:
+        for a, b, c in tables:
+            execute(f"SELECT k{a}, k{b}, k{c}, count(*) FROM visits GROUP BY 1, 2, 3").to_arrow_table()
+
+    columns = tuple(CubeColumn(f"k{i}", tuple(range(size))) for i, size in enumerate(SIZES))
+    layers = (Layer("rows"),)
+    cubes = {
+        "own": CubeTotals(table, None, columns, tables, layers, None),
+        "rows": CubeTotals(table, "u", columns, tables, layers, RowBound(CONTRIBUTION)),
+        "image": CubeTotals(table, "u", columns, tables, layers, ImageBound(CONTRIBUTION, _gram(seed))),
+    }
+    engine = Engine(table)
+    contenders = {name: (lambda cube=cube: cube.exact(engine)) for name, cube in cubes.items()}
+    best = interleave({"plain": plain} | contenders, 4 if full else 2, seconds=180.0)
+    report = Report(
+        f"exact totals of {len(tables)} three-way tables, {ROWS:,} rows, {UNITS:,} units, DuckDB, one thread"
+    )
+    report.add("plain GROUP BYs", best["plain"], "s CPU")
+    report.add("every row its own unit, over plain", best["own"] / best["plain"], "x")
+    report.add("weights by rows", best["rows"], "s CPU")
+    report.add("weights by rows, over plain", best["rows"] / best["plain"], "x", at_most=1.6)
+    report.add("weights by the image norm", best["image"], "s CPU")
+    report.add("weights by the image norm, over plain", best["image"] / best["plain"], "x", at_most=5.0)
+    return [report]
+
+
+def _made(seed: int) -> ibis.Table:
+    """The rows as a DuckDB table in memory, ten for each unit on average."""
+    connection = ibis.duckdb.connect(threads=1)
+    step = len(SIZES) + 1
+    keys = ", ".join(f"(hash({seed} + {step} * i + {j + 1}) % {n})::INTEGER AS k{j}" for j, n in enumerate(SIZES))
+    unit = f"(hash({seed} + {step} * i) % {UNITS})::BIGINT AS u"
+    connection.con.execute(f"CREATE TABLE visits AS SELECT {unit}, {keys} FROM range({ROWS}) t(i)")
+    return connection.table("visits")
+
+
+def _gram(seed: int) -> tuple[int, ...]:
+    """A value for each pattern, larger where more columns agree; their size does not change the time."""
+    dice = Random(seed)
+    last = (1 << len(SIZES)) - 1
+    return tuple(2**24 if p == last else 2**20 * p.bit_count() + dice.randrange(2**20) for p in range(last + 1))
