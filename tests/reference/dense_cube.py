@@ -51,14 +51,10 @@ def reading(plan, table):
     """B and variances: cells of a table are B times all coefficients, by least squares over everything released."""
     bases = plan.marginals.bases
     rows = [residual_rows(bases, part) for part in plan.marginals.residuals]
-    matrix = np.vstack(rows).astype(float)
-    variances = [
-        sigma**2 * float(m) ** 2
-        for part, sigma in zip(plan.marginals.residuals, plan.sigmas, strict=True)
-        for m in scale_fractions(plan.marginals, part)
-    ]
-    sizes = [basis.size for basis in bases]
-    return summing(sizes, table) @ np.linalg.pinv(matrix), np.array(variances)
+    scales = np.array([float(m) for part in plan.marginals.residuals for m in scale_fractions(plan.marginals, part)])
+    sigmas = np.repeat(plan.sigmas, [len(r) for r in rows])
+    inverse = np.linalg.pinv(np.vstack(rows) / scales[:, None]) / scales
+    return summing([basis.size for basis in bases], table) @ inverse, (sigmas * scales) ** 2
 
 
 def table_variances(sizes, tables, parts):

@@ -49,7 +49,7 @@ class ResidualPlan:
         >>> from psidp.strategies.haar import Haar
         >>> plan = least_worst(Marginals((Haar(3), Haar(16), Haar(12)), ((0,), (1,), (0, 1), (0, 1, 2))), psi=1.0)
         >>> [round(error, 2) for error in plan.errors], plan.squared <= 1
-        ([1.68, 1.68, 1.68, 1.68], True)
+        ([1.78, 1.78, 1.78, 1.78], True)
     """
 
     marginals: Marginals
