@@ -29,9 +29,9 @@ def ratio_gaussian(sigma: float, shift: Ints) -> RoundedGaussian:
     """The noise for ratios with these shifts: the grid is fine enough for their denominators to fit into 63 bits."""
     exponent = frexp(sigma)[1] - 1
     grid = min(exponent - DEFAULT, int(np.min(shift, initial=ROOM)) + ROOM)
-    if not grid >= exponent - FINEST:
+    if not sigma <= ldexp(1.0, grid + FINEST):
         raise ValueError(
-            f"sigma (standard deviation of the noise) must be below 2^{grid + FINEST + 1} for coefficients of "
+            f"sigma (standard deviation of the noise) must be at most 2^{grid + FINEST} for coefficients of "
             f"this size, got sigma={sigma}. Take columns with fewer values, or with numbers that halve evenly."
         )
     return RoundedGaussian(sigma, ldexp(1.0, grid))
