@@ -1,4 +1,4 @@
-"""Intervals of a cube: they cover as often as they say, all edges at once, at every confidence, and end where truth must."""
+"""Intervals of a cube: they cover as often as they say, all edges at once, and end where truth must."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The price of a cube: layers share psi^2, replaced rows move no further, units keep their bound whatever their values."""
+"""The price of a cube: layers share psi^2, replaced rows move no further, units keep their bound."""
 
 from fractions import Fraction
 from itertools import combinations, product
@@ -35,7 +35,14 @@ def cubes(seed, cases):
 
 def price(marginals, measures, **more):
     names = [f"c{i}" for i in range(len(marginals.bases))]
-    given = {"psi": 1.0, "errors": None, "balance": "worst", "contribution": 1.0, "unit": None, "adjacency": "add-remove"}
+    given = {
+        "psi": 1.0,
+        "errors": None,
+        "balance": "worst",
+        "contribution": 1.0,
+        "unit": None,
+        "adjacency": "add-remove",
+    }
     return priced(marginals, names, measures, **(given | more))
 
 
@@ -140,7 +147,12 @@ def test_the_gram_of_the_image_norm_bounds_every_unit_whatever_its_values(measur
 def _values(rng, layers, n):
     """What a row adds to each layer, in rows: a missing value, or one end or the other, in turns."""
     missing, value = rng.random() < 0.3, (-1) ** n
-    kinds = {"rows": 1, "present": 0 if missing else 1, "centred": 0 if missing else value, "amount": 0 if missing else value}
+    kinds = {
+        "rows": 1,
+        "present": 0 if missing else 1,
+        "centred": 0 if missing else value,
+        "amount": 0 if missing else value,
+    }
     return [kinds[layer.kind] for layer in layers]
 
 
@@ -160,7 +172,8 @@ def test_the_gram_is_rounded_up_for_products_of_either_sign():
         sizes = [b.size for b in marginals.bases]
         for pattern, found in enumerate(gram([plan], [Layer("rows")])):
             exact = sum(
-                np.prod([Fraction((pattern >> i) & 1) - Fraction(1, sizes[i]) for i in part], initial=Fraction(1)) / Fraction(sigma) ** 2
+                np.prod([Fraction((pattern >> i) & 1) - Fraction(1, sizes[i]) for i in part], initial=Fraction(1))
+                / Fraction(sigma) ** 2
                 for part, sigma in zip(marginals.residuals, plan.sigmas, strict=True)
             )
             exact = 2**24 * exact / plan.squared

@@ -1,4 +1,4 @@
-"""Noisy residuals: no row moves what runs by more than psi, in fractions; an attack gains what psi says; errors are true."""
+"""Noisy residuals: no row moves what runs by more than psi, in fractions; an attack gains what psi says."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -107,7 +107,7 @@ def test_a_scale_below_a_norm_would_be_seen(passed, monkeypatch):
     plan = least_worst(Marginals((Haar(4),), ((0,),)), 1.0)
     counts = np.array([3, 1, 4, 1])
     both = []
-    for table in (counts, counts + [1, 0, 0, 0]):
+    for table in (counts, counts + np.array([1, 0, 0, 0])):
         passed.clear()
         noisy_residuals(plan, {(0,): table}, 1)
         both.append([(Fraction(c), Fraction(sigma)) for sigma, numbers, *_ in passed for c in numbers])

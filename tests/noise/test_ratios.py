@@ -1,6 +1,7 @@
 """Ratios of whole numbers plus noise: split exactly, rounded once, at every size and shift."""
 
 from fractions import Fraction
+from itertools import pairwise
 from math import floor, frexp
 
 import numpy as np
@@ -25,7 +26,13 @@ def all_cases():
     cases = [(n, m, p) for n in numbers for m in MULTIPLES for p in POWERS]
     cases += [(m * k // 2 + d, m, 0) for m in MULTIPLES for k in (1, 3, 2**31 + 1) for d in (-1, 0, 1)]  # beside halves
     cases += [(m * 2**29 + d, m, 31 + e) for m in MULTIPLES[:1] for d in (-1, 0, 1) for e in (-1, 0, 1)]  # at the clamp
-    cases += [(s * (2**60 * m // 2**p + d), m, p) for m in MULTIPLES for p in (30, 31, 40) for d in (-2, -1, 0, 1, 2) for s in (1, -1)]
+    cases += [
+        (s * (2**60 * m // 2**p + d), m, p)
+        for m in MULTIPLES
+        for p in (30, 31, 40)
+        for d in (-2, -1, 0, 1, 2)
+        for s in (1, -1)
+    ]
     columns = list(zip(*cases, strict=True))
     return np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2], np.int64)
 
@@ -60,14 +67,15 @@ def test_numbers_beyond_64_bits_are_split_exactly_too():
 
 def test_the_quotient_in_doubles_is_within_what_the_rounding_grants():
     """Off by less than 2^-53: with the 2^-54 of the sum that is below the 2^-52 in the bound of every rounding."""
-    numbers, multiple, power = all_cases()
+    _, multiple, _ = all_cases()
     rng = np.random.default_rng(3)
     below = np.concatenate([multiple << 31, multiple << 7, multiple])
     rest = np.concatenate([(rng.random(below.size) - 0.5) * below, below / 2, 0.25 * below + 1]).astype(np.int64)
     below = np.tile(below, 3)
     offset = rest / below
     worst = max(
-        abs(Fraction(o) - Fraction(r, b)) for o, r, b in zip(offset.tolist(), rest.tolist(), below.tolist(), strict=True)
+        abs(Fraction(o) - Fraction(r, b))
+        for o, r, b in zip(offset.tolist(), rest.tolist(), below.tolist(), strict=True)
     )
     assert Fraction(1, 2**56) < worst < Fraction(1, 2**53)
     assert worst + Fraction(1, 2**54) <= Fraction(error_bound(0.0, 0.0)) == Fraction(1, 2**52)
@@ -100,9 +108,7 @@ def test_every_result_is_the_rounding_of_the_ratio_plus_a_real_normal(watched, i
     grid, power = Fraction(gaussian.grid), frexp(gaussian.grid)[1] - 1
     for i in range(n):
         ratio = exact_steps(int(numbers[i]), int(multiple[i]), int(shift[i]) - power)
-        near = [
-            floor(ratio + Fraction(sigma) / grid * x + Fraction(1, 2)) * grid for x in interval(slots[i], words[i])
-        ]
+        near = [floor(ratio + Fraction(sigma) / grid * x + Fraction(1, 2)) * grid for x in interval(slots[i], words[i])]
         assert found[i] in [float(value) for value in near]
 
 
@@ -149,7 +155,10 @@ def test_clamping_brings_no_two_numbers_further_apart():
     numbers, multiple, power = all_cases()
     whole, rest, below = _split(numbers, multiple, power)
     clamped = [w + Fraction(r, b) for w, r, b in zip(whole.tolist(), rest.tolist(), below.tolist(), strict=True)]
-    raw = [Fraction(n) * Fraction(2) ** p / m for n, m, p in zip(numbers.tolist(), multiple.tolist(), power.tolist(), strict=True)]
+    raw = [
+        Fraction(n) * Fraction(2) ** p / m
+        for n, m, p in zip(numbers.tolist(), multiple.tolist(), power.tolist(), strict=True)
+    ]
     order = sorted(range(len(raw)), key=raw.__getitem__)
-    for i, j in zip(order, order[1:], strict=False):
+    for i, j in pairwise(order):
         assert 0 <= clamped[j] - clamped[i] <= raw[j] - raw[i]

@@ -1,4 +1,4 @@
-"""Cubes by dense matrices: sums over cells, products of bases, least squares. Slow, plain, and of no code that they judge."""
+"""Cubes by dense matrices: sums over cells, products of bases, least squares. Slow and plain."""
 
 from fractions import Fraction
 from itertools import product

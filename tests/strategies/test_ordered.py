@@ -1,12 +1,12 @@
-"""Ordered: any matrix of whole numbers with rows that sum to zero, its price from the integers, its error near the bound."""
+"""Ordered: any matrix of whole numbers with rows that sum to zero, its price from these, its error near the bound."""
 
 from fractions import Fraction
 from importlib import import_module
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-
 
 from psidp.strategies.marginals import basis_from_dict
 from psidp.strategies.ordered import BITS, CLOSE, LARGEST, Ordered, ordered
@@ -73,7 +73,7 @@ def test_no_strategy_is_better_than_its_bound_says_and_this_one_is_close(n, aske
 
     def bound(logs):
         half = np.exp(logs / 2)
-        spectrum = np.linalg.eigvalsh(half[:, None] * centred * half)[1:]  # the first is 0, and its root no number to follow
+        spectrum = np.linalg.eigvalsh(half[:, None] * centred * half)[1:]  # the first is 0
         return np.sqrt(np.maximum(spectrum, 0)).sum() ** 2 / np.exp(logs).sum()
 
     best = -minimize(lambda y: -bound(y), np.zeros(n), method="BFGS").fun
@@ -85,7 +85,7 @@ def test_no_strategy_is_better_than_its_bound_says_and_this_one_is_close(n, aske
 def test_a_finer_column_never_costs_much_more_than_a_coarser_one(asked):
     """No step of the search goes wrong at some size: the error grows slowly and steadily."""
     found = [combined(ordered(n, asked)) for n in range(2, 41)]
-    assert all(a < b < a + 0.2 for a, b in zip(found, found[1:], strict=False))
+    assert all(a < b < a + 0.2 for a, b in pairwise(found))
 
 
 def test_values_come_back_and_weights_are_the_other_side_of_decode():

@@ -149,7 +149,7 @@ def test_errors_with_ordered_columns_are_those_of_cumulative_sums():
 
 
 def dense_bound(sizes, tables, weights):
-    """What sum of w_A (variances of A) no matrix mechanism at psi = 1 is below: (tr sqrt(W^T W))^2 / cells (SVD bound)."""
+    """What sum of w_A (variances of A) no matrix mechanism at psi = 1 is below: (tr sqrt(W^T W))^2 / cells."""
     gram = sum(w * (q := summing(sizes, table)).T @ q for table, w in zip(tables, weights, strict=True))
     spectrum = np.maximum(np.linalg.eigvalsh(gram), 0.0)
     return float(np.sqrt(spectrum).sum() ** 2 / prod(sizes))
@@ -178,12 +178,30 @@ def test_the_least_worst_is_within_its_gap_of_all_matrix_mechanisms():
             return dense_bound(sizes, tables, weights / cells / weights.sum())
 
         best = max(
-            -minimize(lambda y: -bound(y), start, method="Nelder-Mead", options={"maxiter": 400}).fun
+            -minimize(lambda y, f=bound: -f(y), start, method="Nelder-Mead", options={"maxiter": 400}).fun
             for start in (np.zeros(len(tables)), rng.normal(size=len(tables)))
         )
         plan = least_worst(marginals, 1.0)
         assert best * (1 - 1e-6) <= max(plan.errors) ** 2 <= best * (1 + 2e-2)
         assert max(plan.errors) ** 2 <= best * (1 + GAP) * (1 + 1e-2 * (len(tables) > 4))
+
+
+def solved(adds, costs, most):
+    """The least sum of costs/s with adds s <= most, over the logarithms of s."""
+    start = np.full(len(costs), np.log((most / adds.sum(axis=1)).min()))
+    return minimize(
+        lambda u: np.log(costs @ np.exp(-u)),
+        start,
+        jac=lambda u: -costs * np.exp(-u) / (costs @ np.exp(-u)),
+        constraints={
+            "type": "ineq",
+            "fun": lambda u: -np.log(adds @ np.exp(u) / most),
+            "jac": lambda u: -(adds * np.exp(u)) / (adds @ np.exp(u))[:, None],
+        },
+        bounds=[(s - 30, s + 30) for s in start],
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-11},
+    )
 
 
 def test_the_least_psi_is_that_of_a_general_solver():
@@ -194,20 +212,7 @@ def test_the_least_psi_is_that_of_a_general_solver():
         wanted = np.exp(rng.normal(size=len(marginals.tables)))
         adds = table_variances(sizes, marginals.tables, marginals.residuals)
         costs = np.array([prod((sizes[i] - 1) / sizes[i] for i in part) for part in marginals.residuals])
-        start = np.full(len(costs), np.log((wanted**2 / adds.sum(axis=1)).min()))
-        found = minimize(
-            lambda u: np.log(costs @ np.exp(-u)),
-            start,
-            jac=lambda u: -costs * np.exp(-u) / (costs @ np.exp(-u)),
-            constraints={
-                "type": "ineq",
-                "fun": lambda u: -np.log(adds @ np.exp(u) / wanted**2),
-                "jac": lambda u: -(adds * np.exp(u)) / (adds @ np.exp(u))[:, None],
-            },
-            bounds=[(s - 30, s + 30) for s in start],
-            method="SLSQP",
-            options={"maxiter": 1000, "ftol": 1e-11},
-        )
+        found = solved(adds, costs, wanted**2)
         assert (adds @ np.exp(found.x) <= wanted**2 * (1 + 1e-6)).all()
         plan = least_psi(marginals, wanted.tolist())
         least = sqrt(float(np.exp(found.fun)))

@@ -51,7 +51,7 @@ class Ordered(Basis):
 
     def __post_init__(self) -> None:
         u = np.ascontiguousarray(self.matrix, np.int64)
-        if not (u.size == 0 or (-LARGEST <= u.min() and u.max() <= LARGEST)):
+        if not (u.size == 0 or (u.min() >= -LARGEST and u.max() <= LARGEST)):
             raise ValueError("the matrix of a basis must have entries of at most 2^24 in size.")
         if not (u.ndim == 2 and u.shape[1] == u.shape[0] + 1 and not u.sum(axis=1).any()):
             raise ValueError(f"the matrix of a basis must be n - 1 by n with rows that sum to 0, got {u.shape}.")
