@@ -10,7 +10,8 @@ import scipy
 from rich.console import Console
 
 OTHERS = {"__init__", "__main__", "device", "timing", "curator_peers", "noise_peers", "strategy_peers"}
-NAMES = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in OTHERS)
+FILES = {p.stem.replace("_", "-"): p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in OTHERS}
+NAMES = sorted(FILES)
 
 
 def main() -> None:
@@ -20,7 +21,8 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="the long versions as well")
     parser.add_argument("--seed", type=int, default=1, help="seed of the random settings (default 1)")
     chosen = parser.parse_args()
-    unknown = set(chosen.names) - set(NAMES)
+    names = [name.replace("_", "-") for name in chosen.names]
+    unknown = set(names) - set(NAMES)
     if unknown:
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     console = Console(highlight=False)
@@ -28,8 +30,8 @@ def main() -> None:
         f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, one process."
     )
     console.print("CPU time, best of many, in turns, one thread for linear algebra; a table that differs says so.\n")
-    for name in chosen.names or NAMES:
-        for report in import_module(f"bench.{name}").run(full=chosen.full, seed=chosen.seed):
+    for name in names or NAMES:
+        for report in import_module(f"bench.{FILES[name]}").run(full=chosen.full, seed=chosen.seed):
             report.show(console)
 
 

@@ -120,7 +120,7 @@ class Cube:
         size, edges = self.columns[i].size, self.columns[i].edges
         below, every = np.tril(np.ones((size, size)))[:-1], np.ones((max(0, size - 1), size))
         a, b, va, vb, both = self._pairs(m, place, i, below, every)
-        low, high = ratio_interval(a, b, va, vb, both, self._z(max(1, size - 1)))
+        low, high = (np.clip(x, 0.0, 1.0) for x in ratio_interval(a, b, va, vb, both, self._z(max(1, size - 1))))
         with np.errstate(all="ignore"):
             value = np.where(b > 0.0, a / b, np.nan)
             spread = np.sqrt(np.maximum(0.0, va - 2.0 * value * both + value**2 * vb)) / b
@@ -129,7 +129,7 @@ class Cube:
             rising = np.clip(isotonic(value[n]), 0.0, 1.0) if np.isfinite(value[n]).all() and size > 1 else value[n]
             flag = count_flag(float(b[n, 0]), sqrt(float(vb[n, 0]))) if size > 1 else ""
             for j in range(size - 1):
-                ends = max(0.0, float(low[n, j])), min(1.0, float(high[n, j]))
+                ends = float(low[n, j]), float(high[n, j])
                 known = float(np.clip(rising[j], *ends)) if rising[j] == rising[j] else 0.5 * (ends[0] + ends[1])
                 rows.append(
                     ((*key, edges[j + 1]), Estimate(f"share below {column}", known, float(spread[n, j]), *ends, flag))
@@ -222,8 +222,8 @@ class Cube:
     def _z(self, at_once: int = 1) -> float:
         """Standard errors to either side that an interval has, where so many hold at once (Sidak's inequality)."""
         alone = 1.0 - self.confidence ** (1.0 / at_once)
-        rounding = 1.0 + 2.0**-25 * sqrt(self.marginals.coefficients)  # the grid of the released coefficients
-        return float(-quantile(0.5 * alone)) * rounding
+        rounding = 2.0**-25 * sqrt(2.0 * self.marginals.coefficients)  # the grid of the coefficients, of two layers
+        return float(-quantile(0.5 * alone)) + rounding
 
     def _place(self, names: Sequence[str]) -> tuple[Table, list[int]]:
         """The columns of these names, ascending and in their order; refused where no table has them together."""

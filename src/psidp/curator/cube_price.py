@@ -156,25 +156,13 @@ def _products(plan: ResidualPlan) -> NDArray[np.float64]:
 
 
 def gram(plans: Sequence[ResidualPlan], layers: Sequence[Layer]) -> tuple[int, ...]:
-    """2^24 times a bound on the product of two rows' images, where a row's cost is 1, rounded up: for the image norm.
+    """2^24 times the product of two rows' images, where a row's own is 1, rounded up: for the image norm.
 
-    Counts have the product itself. Of a measure only |v| <= 1 is known of each row, so that it is bounded by whole
-    tables in place of residuals: |residual S of v|^2 <= |table S of v|^2 <= |table S of rows|^2.
+    Where a layer adds values, of either sign or missing, products that are negative for rows may be positive for
+    values: their sizes count.
     """
-    found = sum(
-        _products(plan) if layer.kind == "rows" else _agreements(plan)
-        for plan, layer in zip(plans, layers, strict=True)
-    )
-    own = float(sum(plan.squared for plan in plans))
-    return tuple(int(np.ceil(2.0**24 * value / own * (1.0 + 1e-9) + 1e-3)) for value in np.asarray(found))
-
-
-def _agreements(plan: ResidualPlan) -> NDArray[np.float64]:
-    """sum_S 1/sigma_S^2 over the tables S in whose columns two rows agree, for each pattern of agreement."""
-    d = len(plan.marginals.bases)
-    patterns = np.arange(2**d)
-    found = np.zeros(2**d)
-    for part, sigma in zip(plan.marginals.residuals, plan.sigmas, strict=True):
-        wanted = sum(1 << i for i in part)
-        found += ((patterns & wanted) == wanted) / sigma**2
-    return found
+    products = _products(plans[0]) / float(plans[0].squared)  # of all layers together the same up to a factor
+    if any(layer.kind != "rows" for layer in layers):
+        products = np.abs(products)
+    raised = 2.0**24 * (products + 1e-9 * np.abs(products)) + 1e-3
+    return tuple(int(value) for value in np.ceil(raised))

@@ -55,9 +55,9 @@ def quantile_estimate(
     name: str, edges: Floats, raw: Floats, q: float, room: Floats, single: float, flag: str
 ) -> Estimate:  # fmt: skip
     """One quantile: where the rising counts cross, between the edges that noise cannot rule out."""
-    balance, j = raw - q * raw[-1], np.arange(edges.size)
-    low = float(edges[np.max(j[balance + room < 0.0], initial=0)])
-    high = max(low, float(edges[np.min(j[balance - room >= 0.0], initial=edges.size - 1)]))
+    balance, j = (raw - q * raw[-1])[1:-1], np.arange(1, edges.size - 1)  # the outer edges need no proof
+    low = float(edges[np.max(j[balance + room[1:-1] < 0.0], initial=0)])
+    high = max(low, float(edges[np.min(j[balance - room[1:-1] >= 0.0], initial=edges.size - 1)]))
     value = min(max(crossing(edges, isotonic(raw), q * float(raw[-1])), low), high)
     spread = (high - low) / (2.0 * single) if high > low else np.nan
     return Estimate(name, value, spread, low, high, flag)

@@ -30,9 +30,12 @@ def ratio_interval(
         Fieller, "Some problems in interval estimation", J. R. Statist. Soc. B 16 (1954).
     """
     a, b, va, vb, c = (np.asarray(x, np.float64) for x in (a, b, variance_a, variance_b, covariance))
-    square, middle, rest = b * b - z * z * vb, a * b - z * z * c, a * a - z * z * va
-    inside = middle * middle - square * rest
-    known = (square > 0.0) & (inside >= 0.0)
-    root, below = np.sqrt(np.where(known, inside, 0.0)), np.where(known, square, 1.0)
-    low, high = (middle - root) / below, (middle + root) / below
+    square = b * b - z * z * vb
+    known = square > 0.0
+    ratio, below = np.where(known, a, 0.0) / np.where(known, b, 1.0), np.where(known, square, 1.0)
+    # With t = a/b + x: below x^2 + 2 z^2 shared x - z^2 left <= 0. The squares of large a and b never cancel.
+    left = np.maximum(0.0, va - 2.0 * ratio * c + ratio * ratio * vb)
+    shared = z * (c - ratio * vb)
+    root = np.sqrt(shared * shared + left * below)
+    low, high = ratio - z * (root + shared) / below, ratio + z * (root - shared) / below
     return np.where(known, low, -np.inf), np.where(known, high, np.inf)

@@ -29,9 +29,9 @@ def ratio_gaussian(sigma: float, shift: Ints) -> RoundedGaussian:
     """The noise for ratios with these shifts: the grid is fine enough for their denominators to fit into 63 bits."""
     exponent = frexp(sigma)[1] - 1
     grid = min(exponent - DEFAULT, int(np.min(shift, initial=ROOM)) + ROOM)
-    if not grid >= exponent - FINEST:
+    if not sigma <= ldexp(1.0, grid + FINEST):
         raise ValueError(
-            f"sigma (standard deviation of the noise) must be below 2^{grid + FINEST + 1} for coefficients of "
+            f"sigma (standard deviation of the noise) must be at most 2^{grid + FINEST} for coefficients of "
             f"this size, got sigma={sigma}. Take columns with fewer values, or with numbers that halve evenly."
         )
     return RoundedGaussian(sigma, ldexp(1.0, grid))
@@ -61,7 +61,8 @@ def _split(numbers: Ints, multiple: Ints, power: Ints) -> tuple[Ints, Ints, Ints
     """
     up, down = np.maximum(power, 0), np.maximum(-power, 0)
     below = multiple << down
-    size = np.ldexp(numbers.astype(np.float64), power) / multiple
+    with np.errstate(over="ignore"):  # what is far beyond doubles is beyond FAR
+        size = np.ldexp(numbers.astype(np.float64), power) / multiple
     known = np.abs(size) < 2.0 * FAR  # beyond, it is clamped below
     whole = np.rint(np.where(known, size, 0.0)).astype(np.int64)
     raised = np.where(up < 64, numbers << np.minimum(up, 63), 0)

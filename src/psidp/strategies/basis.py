@@ -48,8 +48,8 @@ class Basis(ABC):
 
     @property
     @abstractmethod
-    def largest(self) -> int:
-        """The largest entry in size: a coefficient is at most that times the sum of all totals."""
+    def reach(self) -> int:
+        """The largest |u_kj|: how much larger than the sum of all sizes a coefficient can be."""
 
     @abstractmethod
     def encode(self, totals: NDArray[Any]) -> NDArray[Any]:

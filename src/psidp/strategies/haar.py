@@ -60,10 +60,9 @@ class Haar(Basis):
         return (self.values - 1) / self.values, 1.0 / self.values**2
 
     @property
-    def largest(self) -> int:
-        """The largest entry in size."""
-        tree = _tree(self.values)
-        return int(max(tree.first.max(initial=0), tree.second.max(initial=0)))
+    def reach(self) -> int:
+        """The largest entry in size: b/g, as the second half is never the shorter one."""
+        return int(_tree(self.values).first.max(initial=0))
 
     def encode(self, totals: NDArray[Any]) -> NDArray[Any]:
         """U x, from cumulative sums."""

@@ -125,11 +125,11 @@ class Marginals:
     def encode(self, part: Table, table: Table, totals: NDArray[Any]) -> NDArray[Any]:
         """The coefficients of a residual from the exact totals of a table that contains it, in whole numbers."""
         rest = tuple(axis for axis, i in enumerate(table) if i not in part)
-        if totals.dtype != object and not _sum_of_sizes(totals) * prod(self.bases[i].largest for i in part) < 2.0**62:
-            totals = totals.astype(object)
-        found = totals.sum(axis=rest) if rest else totals
+        if totals.dtype != object and not _sizes(totals) * prod(self.bases[i].reach for i in part) < 2**62:
+            totals = totals.astype(object)  # before anything is added up: no sum on the way is larger
+        found: NDArray[Any] = np.asarray(totals.sum(axis=rest) if rest else totals, totals.dtype)
         for axis, i in enumerate(part):
-            found = np.moveaxis(self.bases[i].encode(np.moveaxis(np.asarray(found), axis, 0)), 0, axis)
+            found = np.moveaxis(self.bases[i].encode(np.moveaxis(found, axis, 0)), 0, axis)
         return np.asarray(found)
 
     def scales(self, part: Table, steps: int = 1) -> Scales:
@@ -195,6 +195,6 @@ def _scale(square: int) -> tuple[int, int]:
     return isqrt(wide - 1) + 1, shift
 
 
-def _sum_of_sizes(totals: NDArray[Any]) -> float:
-    """The sum of all sizes, a little more than in doubles."""
+def _sizes(totals: NDArray[Any]) -> float:
+    """The sum of all sizes of 64-bit integers, rounded up."""
     return float(np.abs(totals.astype(np.float64)).sum()) * (1.0 + 2.0**-20)

@@ -25,6 +25,9 @@ BITS = 13
 MOST = 2_048
 """Values that a column with an order may have: the matrix is dense."""
 
+LARGEST = 2**24
+"""Entries of the matrix in size: the squares of a column add up within 64 bits."""
+
 CLOSE = 2e-3
 """An optimum is left where its error is within this of the bound that no strategy is below."""
 
@@ -32,14 +35,14 @@ STEPS = 40
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ordered(Basis):
     """A dense matrix of whole numbers, all rows with the one scale 2^13: `ordered(n)` makes one.
 
     Any real strategy becomes exact by rounding its matrix: the rounded matrix is the strategy, and what it costs is
     computed from its whole numbers.
 
-    Refused: rows that do not sum to 0, and matrices that do not tell all values apart.
+    Refused: rows that do not sum to 0, entries beyond 2^24, and matrices that do not tell all values apart.
     """
 
     matrix: Ints = field(repr=False)
@@ -48,12 +51,25 @@ class Ordered(Basis):
 
     def __post_init__(self) -> None:
         u = np.ascontiguousarray(self.matrix, np.int64)
+        if not (u.size == 0 or (u.min() >= -LARGEST and u.max() <= LARGEST)):
+            raise ValueError("the matrix of a basis must have entries of at most 2^24 in size.")
         if not (u.ndim == 2 and u.shape[1] == u.shape[0] + 1 and not u.sum(axis=1).any()):
             raise ValueError(f"the matrix of a basis must be n - 1 by n with rows that sum to 0, got {u.shape}.")
         object.__setattr__(self, "matrix", u)
         object.__setattr__(self, "_inverse", np.linalg.pinv(u.astype(np.float64)) if u.size else np.zeros((1, 0)))
         if not np.linalg.matrix_rank(self._inverse) == u.shape[0]:
             raise ValueError("the matrix of a basis must have rank n - 1.")
+
+    def __eq__(self, other: object) -> bool:
+        """The same whole numbers, made for the same questions."""
+        return isinstance(other, Ordered) and self._known == other._known
+
+    def __hash__(self) -> int:
+        return hash(self._known)
+
+    @property
+    def _known(self) -> tuple[str, tuple[int, ...], bytes]:
+        return self.asked, self.matrix.shape, self.matrix.tobytes()
 
     @property
     def size(self) -> int:
@@ -79,7 +95,7 @@ class Ordered(Basis):
         return float(np.sum(scaled * (asked @ scaled))) / questions, float(asked.sum()) / n**2 / questions
 
     @property
-    def largest(self) -> int:
+    def reach(self) -> int:
         """The largest entry in size."""
         return int(np.abs(self.matrix).max(initial=0))
 
@@ -90,13 +106,11 @@ class Ordered(Basis):
 
     def decode(self, coefficients: Floats) -> Floats:
         """U^+ c."""
-        flat = self._inverse @ coefficients.reshape(self.size - 1, -1)
-        return np.asarray(flat.reshape(self.size, *coefficients.shape[1:]))
+        return np.asarray(np.tensordot(self._inverse, coefficients, axes=1))
 
     def weights(self, question: Floats) -> Floats:
         """(U^+)^T q."""
-        flat = self._inverse.T @ question.reshape(self.size, -1)
-        return np.asarray(flat.reshape(self.size - 1, *question.shape[1:]))
+        return np.asarray(np.tensordot(self._inverse.T, question, axes=1))
 
     def to_dict(self) -> dict[str, Any]:
         """The matrix and what it was made for, as plain values."""

@@ -48,7 +48,7 @@ class ResidualPlan:
         >>> from psidp.strategies.haar import Haar
         >>> plan = least_worst(Marginals((Haar(3), Haar(16), Haar(12)), ((0,), (1,), (0, 1), (0, 1, 2))), psi=1.0)
         >>> [round(error, 2) for error in plan.errors], plan.squared <= 1
-        ([1.68, 1.68, 1.68, 1.68], True)
+        ([1.78, 1.78, 1.78, 1.78], True)
     """
 
     marginals: Marginals
@@ -136,7 +136,7 @@ def least_psi(marginals: Marginals, errors: Mapping[Table, float] | Sequence[flo
     if not all(0.0 < error < inf for error in wanted):
         raise ValueError(f"errors (standard errors that are wanted) must be in (0, inf), got errors={wanted[:8]}.")
     variances, gap = _Problem.of(marginals).solved(np.square(wanted))
-    return ResidualPlan(marginals, tuple(float(s) for s in np.sqrt(variances) * (1.0 - ULP)), gap)
+    return ResidualPlan(marginals, tuple(float(s) for s in np.sqrt(variances) * (1.0 - MARGIN)), gap)
 
 
 @final
