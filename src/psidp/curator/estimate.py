@@ -1,7 +1,7 @@
 """Estimates: from noisy totals to what was asked, with an interval that covers the noise and flags where it may not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, nan, sqrt
 from typing import Any
 
@@ -14,6 +14,7 @@ from psidp.curator.row_sql import middle_and_half
 from psidp.maths.isotonic import isotonic
 from psidp.maths.normal import quantile
 from psidp.mechanism.clipping import IntegerGrid
+from psidp.strategies.residual_plan import ResidualPlan
 
 __all__ = ["CLIPPING", "NOISE", "Estimate", "Noisy", "count_flag", "crossing", "estimates", "flagged"]
 
@@ -54,6 +55,19 @@ class Noisy:
     totals: Floats
     sigma: float
     rounding: float
+    plan: ResidualPlan | None = None
+    """The noise of bins, where it was made for their cumulative sums."""
+    _known: dict[float, Floats] = field(default_factory=dict, repr=False, compare=False)
+
+    def deviations(self, bins: int, q: float) -> Floats:
+        """Standard deviation of (1 - q) (count below) - q (count above) at each edge of the bins."""
+        if self.plan is None:
+            j = np.arange(bins + 1)
+            return np.asarray(self.sigma * np.sqrt((1.0 - q) ** 2 * j + q**2 * (bins - j)))
+        if q not in self._known:  # the same for every group
+            below = np.tril(np.ones((bins + 1, bins)), -1)
+            self._known[q] = np.sqrt(self.plan.covariances((0,), [below - q]))
+        return self._known[q]
 
     def width(self, confidence: float) -> float:
         """Half of an interval that holds one entry's truth with this probability."""
@@ -146,23 +160,22 @@ def _quantile(aggregate: Aggregate, counts: Floats, noisy: Noisy, q: float, conf
     """The q-quantile on straight lines between the edges, and the edges that noise cannot rule out.
 
     The value is where the rising sequence nearest to the noisy cumulative counts crosses q times the noisy total. At
-    edge j, D_j = (1 - q) (count below) - q (count above) has noise of variance sigma^2 ((1 - q)^2 j + q^2 (bins - j)).
-    The interval runs from the last edge where D is surely negative to the first where it surely is not, all edges at
-    once.
+    edge j, D_j = (1 - q) (count below) - q (count above) has noise of a variance that is known beforehand. The interval
+    runs from the last edge where D is surely negative to the first where it surely is not, all edges at once.
     """
     edges, bins = np.asarray(aggregate.edges), aggregate.bins
     j = np.arange(bins + 1)
     raw = np.concatenate([[0.0], np.cumsum(counts)])
     balance = raw - q * raw[-1]
     z = float(-quantile(0.5 * (1.0 - confidence) / max(1, bins - 1)))
-    room = z * noisy.sigma * np.sqrt((1.0 - q) ** 2 * j + q**2 * (bins - j)) + noisy.rounding * bins
+    room = z * noisy.deviations(bins, q) + noisy.rounding * bins
     surely_low, surely_high = (balance + room < 0.0), (balance - room >= 0.0)
     low = float(edges[np.max(j[surely_low], initial=0)])
     high = max(low, float(edges[np.min(j[surely_high], initial=bins)]))
     value = min(max(crossing(edges, isotonic(raw), q * float(raw[-1])), low), high)
     single = float(-quantile(0.5 * (1.0 - confidence)))
     spread: Any = (high - low) / (2.0 * single) if high > low else nan
-    flag = count_flag(float(raw[-1]), noisy.sigma * sqrt(bins))
+    flag = count_flag(float(raw[-1]), float(noisy.deviations(bins, 0.0)[-1]))
     return Estimate(f"quantile {q:.15g} of {aggregate.column}", value, spread, low, high, flag)
 
 

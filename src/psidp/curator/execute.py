@@ -20,7 +20,9 @@ from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector, histogram
 from psidp.mechanism.clipping import ClippedSum, IntegerGrid
 from psidp.mechanism.gaussian import GaussianMechanism
+from psidp.mechanism.residual_release import noisy_residuals
 from psidp.noise.gaussian import LARGEST
+from psidp.strategies.residual_plan import ResidualPlan
 
 __all__ = ["Drawn", "Part", "prepare"]
 
@@ -148,12 +150,25 @@ def _drawn(
     parts = []
     for a, contribution in zip(asked.asks, contributions, strict=True):
         exact = found[a]
+        if (plan := asked.quantile_plan(a)) is not None:
+            parts.append(Part(a, contribution, exact.lattice, _in_order(plan, exact), None))
+            continue
         mechanism = GaussianMechanism(asked.sensitivity(a, contribution), asked.sigma(a, contribution), asked.adjacency)
-        release = mechanism.release(ClippedSum(exact.lattice.norm, exact.lattice.unit, exact.totals))
+        release = mechanism.release(
+            ClippedSum(exact.lattice.norm, exact.lattice.unit, exact.totals, asked.one_entry(a))
+        )
         noisy = Noisy(release.value, release.sigma, release.rounding)
         seen = norms.get(a) if exact.sizes is None else _norms(asked, a, exact.sizes)
         parts.append(Part(a, contribution, exact.lattice, noisy, seen))
     return Drawn(groups, tuple(parts))
+
+
+def _in_order(plan: ResidualPlan, exact: Exact) -> Noisy:
+    """Counts of every group's bins with noise made for their cumulative sums; a row is in one group."""
+    steps, bins = exact.lattice.truncated(1.0), (0,)
+    groups = [noisy_residuals(plan, {bins: group[:, 0]}, steps) for group in exact.totals]
+    cells = np.array([plan.marginals.decode(bins, group) for group in groups])
+    return Noisy(cells[:, :, None], plan.sigmas[0], plan.sigmas[0] * 2.0**-24, plan)
 
 
 def _norms(asked: Query, aggregate: Aggregate, sizes: Ints) -> UnitNorms:

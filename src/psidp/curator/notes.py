@@ -42,7 +42,7 @@ def notes_on(asked: Query) -> tuple[str, ...]:
         said.append("What clipping takes is not measured (clipping_share=0): intervals may miss the truth unsaid.")
     if asked.adjacency == "replace-one":
         said.append(
-            f"Under replace-one one {unit} can move the totals by twice its bound, and the noise is twice as large."
+            f"Under replace-one one {unit} can move the totals by up to twice its bound; noise is larger for it."
         )
     if asked.by and asked.private is None:
         said.append(

@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Any
+
+import numpy as np
 
 from psidp.curator.ask import Aggregate
 from psidp.curator.contribution import grid_of
 from psidp.curator.engine import Engine
+from psidp.curator.estimate import Noisy
 from psidp.curator.groups import PrivateGroups
 from psidp.curator.notes import notes_on, private_groups
 from psidp.curator.query import Query
@@ -30,7 +32,8 @@ class Expected:
     `standard_error` is that of each number; for a mean, variance or deviation (`per_row`) it is to be divided by the
     number of rows in the group, for values about the middle of their bounds; for quantiles it is that of each bin's
     count. `by_rows` is the standard error of a mean, variance or deviation in groups of 100, 1,000 and 10,000 rows, in
-    the column's own unit; `ranks` that of a median, in ranks. Both speak of rows that are not clipped.
+    the column's own unit; `ranks` that of a median, in ranks, and `strategy` what
+    its noise is made for. Both speak of rows that are not clipped.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Expected:
     per_row: bool
     by_rows: tuple[tuple[int, float], ...] = ()
     ranks: float | None = None
+    strategy: str = ""
 
     def sentence(self) -> str:
         """In words."""
@@ -58,7 +62,7 @@ class Expected:
             parts = [f"{error:.3g} in a group of {rows:,} rows" for rows, error in self.by_rows]
             return f"standard error {', '.join(parts)}"
         if self.ranks is not None:
-            return f"standard error of a median's rank {self.ranks:.3g} ranks, of each bin {self.standard_error:.4g}"
+            return f"standard error of a median's rank {self.ranks:.3g} ranks: {self.strategy}"
         return f"standard error {self.standard_error:.4g}"
 
 
@@ -142,8 +146,27 @@ def _expected(asked: Query, a: Aggregate, groups: int) -> Expected:
         standard_error=sigma / row,
         per_row=a.parts > 1,
         by_rows=by_rows,
-        ranks=0.5 * sigma * sqrt(a.bins) if a.kind == "quantiles" else None,
+        ranks=_ranks(asked, a, sigma),
+        strategy=_strategy(asked, a, sigma),
     )
+
+
+def _strategy(asked: Query, a: Aggregate, sigma: float) -> str:
+    """What the noise of quantiles is made for, and why."""
+    if a.kind != "quantiles":
+        return ""
+    if asked.quantile_plan(a) is not None:
+        return "noise made for cumulative counts, since every row is in one bin"
+    if asked.unit is None:
+        return f"noise of {sigma:.4g} on each bin alone, for the number of bins"
+    return f"noise of {sigma:.4g} on each bin alone, best where a unit's rows are bounded in L2"
+
+
+def _ranks(asked: Query, a: Aggregate, sigma: float) -> float | None:
+    """Standard error of a median's rank, where it lies in the middle bin."""
+    if a.kind != "quantiles":
+        return None
+    return float(Noisy(np.zeros(0), sigma, 0.0, asked.quantile_plan(a)).deviations(a.bins, 0.5)[a.bins // 2])
 
 
 def _queries(asked: Query, engine: Engine) -> tuple[tuple[str, ...], str]:

@@ -16,6 +16,9 @@ from psidp.curator.filters import condition, in_words
 from psidp.curator.groups import Key, PrivateGroups, key_filter, key_tuples, public_groups, refuse_own_groups
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, clipped_vector
+from psidp.strategies.marginals import Marginals
+from psidp.strategies.ordered import ordered
+from psidp.strategies.residual_plan import ResidualPlan, least_total
 from psidp.symbols import symbol
 
 __all__ = [
@@ -35,6 +38,9 @@ AUTO_SHARE = 0.1
 
 CLIPPING_SHARE = 0.02
 """Part of an aggregate's psi^2 that goes into saying what clipping took, unless told; noise grows by a hundredth."""
+
+FEWEST_BINS, MOST_BINS = 3, 1_024
+"""Bins of quantiles between which noise is made for cumulative counts; beyond, making it takes too long."""
 
 MOST_NAMED = 40
 """Columns that a refusal names."""
@@ -108,9 +114,24 @@ class Query:
             return self.unit is not None
         return not float(aggregate.contribution or 1.0) >= sqrt(len(self.groups))
 
+    def one_entry(self, aggregate: Aggregate) -> bool:
+        """Whether a unit is a row that counts in one group and bin: another in its place moves it elsewhere."""
+        return self.unit is None and aggregate.kind in ("count", "units", "histogram", "quantiles")
+
     def sensitivity(self, aggregate: Aggregate, contribution: float) -> float:
         """How far one unit can move the aggregate's totals, all groups together."""
-        return clipped_vector(contribution * aggregate.reach, self.adjacency)
+        return clipped_vector(contribution * aggregate.reach, self.adjacency, one_entry=self.one_entry(aggregate))
+
+    def quantile_plan(self, aggregate: Aggregate) -> ResidualPlan | None:
+        """Noise made for cumulative counts, where rows are units: a row is in one bin, whatever the noise is made for.
+
+        Under the bound on the L2 norm of units with many rows no such noise is better than that of each bin alone
+        (docs/design/cubes.md).
+        """
+        if not (self.unit is None and aggregate.kind == "quantiles" and FEWEST_BINS <= aggregate.bins <= MOST_BINS):
+            return None
+        times = 1.0 if self.adjacency == "add-remove" else 2.0
+        return least_total(Marginals((ordered(aggregate.bins),), ((0,),)), self.psi_of(aggregate) / times)
 
     def sigma(self, aggregate: Aggregate, contribution: float) -> float:
         """Standard deviation of the noise on each total."""

@@ -95,18 +95,25 @@ def histogram(adjacency: Adjacency, contributions: int = 1, one_per_bin: bool = 
     return _up(Fraction(isqrt((square << 128) - 1) + 1, 2**64))
 
 
-def clipped_vector(norm: float, adjacency: Adjacency, contributions: int = 1) -> float:
+def clipped_vector(norm: float, adjacency: Adjacency, contributions: int = 1, one_entry: bool = False) -> float:
     """Sensitivity of a sum of vectors clipped to an L2 norm (gradients, say): k norm, or 2 k norm for replace-one.
+
+    Where each record adds to one entry alone, and takes nothing away, sqrt 2 stands for 2: it leaves one entry and
+    comes into another.
 
     Examples:
         >>> clipped_vector(1.5, "add-remove"), clipped_vector(1.5, "replace-one")
         (1.5, 3.0)
+        >>> round(clipped_vector(1.5, "replace-one", one_entry=True), 4)
+        2.1213
     """
     radius = _exact("norm", norm)
     if not radius >= 0:
         raise ValueError(f"norm (the clipping bound) must be in [0, inf), got norm={norm}.")
-    k = whole("contributions", contributions) * (1 if check_adjacency(adjacency) == "add-remove" else 2)
-    return _up(k * radius)
+    k = whole("contributions", contributions)
+    if check_adjacency(adjacency) == "add-remove":
+        return _up(k * radius)
+    return _up(k * radius * (Fraction(isqrt((2 << 128) - 1) + 1, 2**64) if one_entry else 2))
 
 
 def _up(value: Fraction) -> float:

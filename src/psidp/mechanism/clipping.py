@@ -93,16 +93,19 @@ class IntegerGrid:
 class ClippedSum:
     """A sum of records clipped to L2 norm `norm`, as integers in units of 2^unit; not yet private.
 
-    Its text never shows the totals.
+    Its text never shows the totals. `one_entry` where each record adds to one entry alone and takes nothing away, as in
+    a table of counts.
     """
 
     norm: float
     unit: int
     totals: Ints = field(repr=False)
+    one_entry: bool = False
 
     def sensitivity(self, adjacency: Adjacency) -> float:
-        """How far one record can move the sum: norm for add-remove, twice the norm for replace-one."""
-        return clipped_vector(self.norm, adjacency)
+        """How far one record can move the sum: norm for add-remove, twice that for replace-one, or sqrt 2 times it
+        where a record is in one entry alone."""
+        return clipped_vector(self.norm, adjacency, one_entry=self.one_entry)
 
 
 def clip_sum(rows: Any, norm: float) -> ClippedSum:
