@@ -19,6 +19,7 @@ __all__ = [
     "certify",
     "crossing",
     "lattices",
+    "nearby",
     "one_step",
     "pair_lattices",
     "room",
@@ -51,11 +52,11 @@ def lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tup
     hints = [guess if guess < np.inf else low]
     if (steps.sign == 1.0).all():  # a far tail misleads the saddle; the other direction has none
         hints.append(saddle_at_delta(steps.mirrored, log_delta).epsilon)
-    epsilon, points, last = min(max(hints.pop(), low), high), smallest(steps), np.inf
+    epsilon, points, last, near = min(max(hints.pop(), low), high), smallest(steps), np.inf, nearby(log_delta)
     for _ in range(30):
-        lattice = Lattice(steps, epsilon, log_delta, points)
-        gap, beside = (lattice.log_delta(np.array([1.0, 1.05]) * epsilon)[1] - log_delta).tolist()
-        slope = (gap - beside) / (0.05 * epsilon)
+        lattice = Lattice(steps, epsilon, log_delta, points, near)
+        gap, beside = (lattice.log_delta(np.array([1.0, 1.0 + 0.5 * near]) * epsilon)[1] - log_delta).tolist()
+        slope = (gap - beside) / (0.5 * near * epsilon)
         if abs(gap) <= min(1.0, gap - beside) or high <= 1.05 * low:
             epsilon = min(epsilon + 1.05 * max(gap, 0.0) / slope, high) if slope > 0.0 else epsilon
             break
@@ -90,6 +91,11 @@ def smallest(steps: Composition) -> int:
 def room(lattice: Lattice, epsilon: float) -> float:
     """How far beyond epsilon the next grid reaches: a few times the way on which delta falls to a third."""
     return float(np.clip(4.0 / (lattice.upper.c * epsilon), 1e-3, 0.1))
+
+
+def nearby(log_delta: float) -> float:
+    """`room` before anything is known: about as much for a delta that falls like e^(-c epsilon)."""
+    return float(np.clip(-4.0 / log_delta, 1e-3, 0.1)) if log_delta < 0.0 else 0.1
 
 
 def certify(method: Method, guess: float, log_delta: float) -> tuple[float, float]:
