@@ -30,11 +30,13 @@ MOST_STEPS = 2**53
 def loss(sigma: Array, q: Array, g: Array) -> tuple[Array, Array]:
     """l = log F(g) and v = q e^t/F(g), the derivative of l being v/sigma; v increases with g from 0 to 1."""
     t = g / sigma - 0.5 / (sigma * sigma)
-    log_f = np.log1p(q * np.expm1(np.minimum(t, FAR)))
-    if np.any(q > 0.5):  # 1 + q (e^t - 1) would cancel where F is small; 1 - q is exact there
+    far = t.size > 0 and not t.max() <= FAR
+    near = np.minimum(t, FAR) if far else t
+    log_f = np.log1p(q * np.expm1(near))
+    if q.max(initial=0.0) > 0.5:  # 1 + q (e^t - 1) would cancel where F is small; 1 - q is exact there
         log_f = np.where((q > 0.5) & (t < -0.5), np.log((1.0 - q) + q * np.exp(np.minimum(t, 0.0))), log_f)
-    v = q * np.exp(np.minimum(t, FAR) - log_f)
-    if not (t > FAR).any():
+    v = q * np.exp(near - log_f)
+    if not far:
         return log_f, v
     log_far = np.logaddexp(np.log1p(-q), np.log(q) + t)  # e^t is no float, and q may be as small as e^-t
     return np.where(t > FAR, log_far, log_f), np.where(t > FAR, np.exp(np.log(q) + t - log_far), v)

@@ -182,12 +182,14 @@ def _extended(steps: Composition, saddle: Saddle, log_delta: float, share: float
 class Known:
     """Methods of one composition that were built already, and the names of those that brought no gain where they led.
 
-    `attained` is the width that was left where all methods together did not come as close as was asked.
+    `attained` is the width that was left where all methods together did not come as close as was asked, `distance` what
+    log delta never exceeds.
     """
 
     methods: list[Method] = field(default_factory=list)
     useless: set[str] = field(default_factory=set)
     attained: float = 0.0
+    distance: float | None = None
 
 
 @np.errstate(all="ignore")
@@ -208,10 +210,11 @@ def delta_bounds(
     method = ""
     left = np.isfinite(flat)
     low[~left], high[~left] = -np.inf, -np.inf
-    low[left], high[left] = log_any(steps, flat[left]), log_distance(steps)
+    known = Known() if known is None else known
+    known.distance = log_distance(steps) if known.distance is None else known.distance
+    high[left] = known.distance
     if (flat > min(VANISHING[0], steps.most)).any():
         _vanished(steps, flat, left, high)
-    known = Known() if known is None else known
     for candidate in known.methods:
         where = np.flatnonzero(left)
         if not where.size:
@@ -226,6 +229,8 @@ def delta_bounds(
             method, before = candidate.method, high[center] - low[center]
             a, b = candidate.log_delta(flat[where])
             low[where], high[where] = np.maximum(low[where], a), np.minimum(high[where], b)
+            if not np.isfinite(before) and not high[center] - low[center] <= max(close, 1e-7):
+                low[where] = np.maximum(low[where], log_any(steps, flat[where]))
             width = high[center] - low[center]
             if width < before:
                 known.methods.append(candidate)

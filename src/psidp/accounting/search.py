@@ -30,6 +30,8 @@ SMALLEST = 1e-9
 """epsilons below this are all the same to a lattice."""
 LATTICE_POINTS = (1 << 14, 1 << 16, 1 << 18)
 """Until the answer is narrow enough."""
+SETTLING = 8
+"""How often the first of them is laid anew, where it finds an epsilon that is far from its own."""
 REACHES = (1.0, 1.001, 1.003, 1.01, 1.03, 1.05, 1.1)
 """How far beyond its place a lattice is looked at."""
 LARGEST_LATTICE = 1 << 20
@@ -66,8 +68,13 @@ def lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tup
             ahead = hints.pop()
         epsilon, last = ahead if low < ahead < high else float(np.sqrt(low) * np.sqrt(high)), abs(gap)
     for points in LATTICE_POINTS:
-        lattice = Lattice(steps, epsilon, log_delta, points, room(lattice, epsilon))
-        found = crossing(lattice, log_delta, epsilon)
+        for _ in range(SETTLING):
+            near = room(lattice, epsilon)
+            lattice = Lattice(steps, epsilon, log_delta, points, near)
+            found = crossing(lattice, log_delta, epsilon)
+            if points > LATTICE_POINTS[0] or not found < (1.0 - near) * epsilon:
+                break
+            epsilon = max(found, 0.3 * epsilon)
         yield lattice, found
         epsilon = max(found, 0.3 * epsilon) if found < np.inf else epsilon
 
