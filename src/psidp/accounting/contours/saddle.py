@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import log
 
 import numpy as np
 
@@ -14,6 +15,7 @@ NODES = 64
 BOTTOM = -8.5
 LOWEST, HIGHEST, PITCH = np.log(1e-5), np.log(1e10), np.log(1e15) / 21.0
 """The first scan of log c; it begins lower where the loss is spread more widely than 1e3."""
+USUAL = np.linspace(LOWEST, HIGHEST, 22)
 FLAT = 600.0
 """Exponents beyond this are summed in logarithms."""
 ZOOM = np.linspace(-1.0, 1.0, 11)
@@ -74,8 +76,11 @@ def _saddle(steps: Composition, window: Window | None, log_delta: float, epsilon
 
 def _wide(steps: Composition) -> Array:
     """log c from below 1/(spread of the loss) on: with next to no noise a step loses 1/(2 sigma^2) or nothing."""
-    spread = np.sqrt((steps.count / steps.sigma**2 * (1.0 + 0.25 * steps.q / steps.sigma**2)).sum() + steps.gauss)
-    low = min(LOWEST, float(np.log(0.03 / max(spread, 1.0))))
+    precision = 1.0 / (steps.sigma * steps.sigma)
+    spread = float((steps.count * precision * (1.0 + 0.25 * steps.q * precision)).sum()) + steps.gauss
+    low = log(0.03) - 0.5 * log(max(spread, 1.0))
+    if low >= LOWEST:
+        return USUAL
     return np.asarray(np.linspace(low, HIGHEST, 1 + int(np.ceil((HIGHEST - low) / PITCH - 1e-9))))
 
 
