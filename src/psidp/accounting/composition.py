@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from psidp.accounting.exact_sums import NOTHING, Squares
+from psidp.accounting.exact_sums import BITS, NOTHING, UNIT, Squares, power
 
 __all__ = ["Array", "ComplexArray", "Composition", "Pair", "cut", "exponent", "loss"]
 
@@ -150,6 +150,17 @@ class Composition:
     def steps(self) -> float:
         """How many sampled steps there are."""
         return float(self.count.sum())
+
+    def sampled_at_most(self, delta: Fraction) -> bool:
+        """Whether any step samples the record with a chance of at most delta: then epsilon is 0, in both directions."""
+        if self.plain.high or self.pairs or (self.sign == 2.0).any():
+            return False
+        if not -np.expm1((self.count * np.log1p(-self.q)).sum()) <= float(delta) * (1.0 + 1e-9):
+            return False
+        none = UNIT
+        for q, count in zip(self.q.tolist(), self.count.tolist(), strict=True):
+            none = (none * power(UNIT - int(Fraction(q) * UNIT), int(count))[0]) >> BITS
+        return bool(UNIT - none <= delta * UNIT)
 
     def order(self, c: float) -> Array:
         """Real part of s on the line Re z = c, per group."""

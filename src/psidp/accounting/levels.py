@@ -16,18 +16,17 @@ import numpy as np
 from psidp.accounting.closed_form import GRANTED
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.contours.mgf_table import ULP
-from psidp.accounting.exact_sums import BITS, float_above, float_below
+from psidp.accounting.exact_sums import BITS, UNIT, float_above, float_below, power
 from psidp.maths.mills import mills
 from psidp.maths.normal import SQRT_2PI, TINY, tail
 from psidp.maths.profile import log_delta_from_psi
 
-__all__ = ["Levels", "sampled_at_most"]
+__all__ = ["SMALL", "Levels"]
 
 SMALL = 0.15
 """The largest noise multiplier for which levels are worth a try."""
 MOST, GROUPS = 2048, 6
 """Levels in all, and groups of steps, that are affordable."""
-UNIT = 1 << BITS
 NEGLIGIBLE = 1 << 100
 """Levels beyond those that hold all but delta over this are one term of the upper end."""
 SHARES = (2e-7, 1e-5, 5e-4)
@@ -141,23 +140,11 @@ class Levels:
         return np.asarray(np.where(bad < 1.0, bad, 1.0))
 
 
-def sampled_at_most(steps: Composition, delta: Fraction) -> bool:
-    """Whether any step samples the record with a chance of at most delta: then epsilon is 0, in both directions."""
-    if steps.plain.high or steps.pairs or (steps.sign == 2.0).any():
-        return False
-    if -np.expm1((steps.count * np.log1p(-steps.q)).sum()) > float(delta) * (1.0 + 1e-9):
-        return False
-    none = UNIT
-    for q, count in zip(steps.q.tolist(), steps.count.tolist(), strict=True):
-        none = (none * _power(UNIT - int(Fraction(q) * UNIT), int(count))[0]) >> BITS
-    return bool(UNIT - none <= delta * UNIT)
-
-
 def _binomial(q: float, count: int, delta: Fraction) -> list[tuple[int, int]]:
     """Chances of 0, 1, ... sampled steps, down and up, until the others are negligible beside delta."""
     rate = int(Fraction(q) * UNIT)  # exact: no float is finer than 2^-1074
     kept, enough = UNIT - rate, int(delta * UNIT) // NEGLIGIBLE
-    low, high = _power(kept, count)
+    low, high = power(kept, count)
     found, total = [(low, high)], low
     for k in range(count):
         up, down = (count - k) * rate, (k + 1) * kept
@@ -167,17 +154,6 @@ def _binomial(q: float, count: int, delta: Fraction) -> list[tuple[int, int]]:
         if UNIT - total <= enough:
             break
     return found
-
-
-def _power(x: int, n: int) -> tuple[int, int]:
-    """(x/UNIT)^n, down and up."""
-    low = high = UNIT
-    square_low = square_high = x
-    while n:
-        if n & 1:
-            low, high = (low * square_low) >> BITS, -((-high * square_high) >> BITS)
-        square_low, square_high, n = (square_low * square_low) >> BITS, -((-square_high * square_high) >> BITS), n >> 1
-    return low, high
 
 
 def _numbered(chances: list[tuple[int, int]]) -> list[tuple[int, int, int]]:

@@ -23,7 +23,7 @@ from psidp.accounting.contours.saddle import Saddle, saddle_at_delta, saddle_at_
 from psidp.accounting.contours.window import Window
 from psidp.accounting.crude import log_any, log_distance, unsampled
 from psidp.accounting.interval import agreed
-from psidp.accounting.levels import Levels, sampled_at_most
+from psidp.accounting.levels import SMALL, Levels
 from psidp.accounting.pld.loss_grid import Lattice
 from psidp.accounting.search import (
     LATTICE_POINTS,
@@ -67,10 +67,11 @@ def epsilon_bounds(steps: Composition, log_delta: float, delta: Fraction | None 
 
     With tiny noise epsilon may hang on digits of delta that its logarithm does not have; `delta` has them all.
     """
-    if not (steps.sampled or steps.plain.high) or (delta is not None and sampled_at_most(steps, delta)):
+    if not (steps.sampled or steps.plain.high) or (delta is not None and steps.sampled_at_most(delta)):
         return 0.0, 0.0, Closed.method
     low, high, method = 0.0, float(np.inf), ""
-    if delta is not None and not Closed.fits(steps) and Levels.fits(steps, delta):
+    tiny = steps.sigma.max(initial=0.0) <= SMALL and not Closed.fits(steps)
+    if delta is not None and tiny and Levels.fits(steps, delta):
         low, high = Levels(steps, delta).epsilon()
         method = Levels.method
         if high - low <= _enough(steps, low):
