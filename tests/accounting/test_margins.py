@@ -14,7 +14,7 @@ from psidp.accounting.contours.window import Window
 from psidp.accounting.crude import log_any, unsampled
 from psidp.accounting.methods import delta_bounds, epsilon_bounds, stays_below
 from psidp.accounting.pld.loss_grid import Lattice, _any, _suffix
-from psidp.accounting.pld.step_law import Law, log_tail
+from psidp.accounting.pld.step_law import POINTS, SAFE, STEEP, TALL, WEIGHTS, Law, log_tail
 
 
 @pytest.mark.parametrize(
@@ -246,3 +246,30 @@ def test_a_guess_that_is_no_probability_does_not_stop_the_lattice():
         interval = curve.delta(epsilon)
         assert interval.lower <= truth <= interval.upper + 1e-4
         assert interval.width < 1e-3
+
+
+def test_five_points_of_gauss_give_the_mean_of_a_cell_to_what_is_charged():
+    """The place of the mean of e^(tau x) - 1 under the density e^(-ax), against its closed form in balls."""
+    ctx.prec = 200
+    points, weights = ([arb(x) for x in column.tolist()] for column in (POINTS, WEIGHTS))
+    worst = arb(0)
+    for a in np.linspace(-STEEP, STEEP, 13).tolist():
+        for tau in (1e-6, 1e-3, 0.05, 0.1, TALL):
+            rate, gain = arb(a) + arb("1e-30"), arb(tau)
+            mass, lifted = ((1 - (-x).exp()) / x for x in (rate, rate - gain))
+            exact = (lifted / mass - 1) / gain.expm1()
+            density = [w * (-rate * x).exp() for w, x in zip(weights, points, strict=True)]
+            found = sum(d * (gain * x).expm1() for d, x in zip(density, points, strict=True)) / sum(density)
+            worst = max(worst, abs(found / gain.expm1() - exact).upper())
+    assert worst < 0.5 * SAFE
+
+
+def test_a_cell_that_is_too_wide_for_gauss_is_not_given_to_it():
+    """Just beyond the limits five points err by more than a tenth of what is charged, so that the limits matter."""
+    ctx.prec = 200
+    rate, gain = -arb(0.9), arb(0.4)
+    mass, lifted = ((1 - (-x).exp()) / x for x in (rate, rate - gain))
+    points, weights = ([arb(x) for x in column.tolist()] for column in (POINTS, WEIGHTS))
+    density = [w * (-rate * x).exp() for w, x in zip(weights, points, strict=True)]
+    found = sum(d * (gain * x).expm1() for d, x in zip(density, points, strict=True)) / sum(density)
+    assert abs((found - lifted / mass + 1) / gain.expm1()) > SAFE

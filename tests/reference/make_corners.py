@@ -1,12 +1,15 @@
 """Makes tests/reference/corners.jsonl, on standard output: delta of random corner settings, between proved ends.
 
     python tests/reference/make_corners.py --seed 1 --each 20 > tests/reference/corners.jsonl
+    python tests/reference/make_corners.py --seed 2 --each 200 --seconds 0.5 --all | gzip -9n > corners.2000.jsonl.gz
 
 Shares no code with src. Closed forms where there are any; else the contour integral
 (1/2 pi i) int M(z) e^(-z epsilon)/(z (z+1)) dz by the trapezoid rule on a line (corner_contour.py), with the aliases,
 the truncated tail and the error of M bounded in balls too; where that is too long, a lattice in whole numbers, whose
 bounds from both sides are up to 5 % apart ("way" says so). A setting for which all this takes too long is left out, and
-another one is drawn. The ends are decimal numbers, rounded outwards.
+another one is drawn; with --all it is written without delta, so that no setting is chosen by what the oracle can do.
+The ends are decimal numbers, rounded outwards. How many settings are answered depends on the machine's speed, which
+settings are drawn does not.
 """
 
 import argparse
@@ -180,7 +183,9 @@ def _whole(mass: arb, bits: int, up: int) -> int:
     return max(int((scaled.upper().ceil() if up else scaled.lower().floor()).unique_fmpz()), 0)
 
 
-def enclosure(runs: Runs, psi: float, epsilon: float, sign: int, bits: int = 90) -> tuple[arb, str]:
+def enclosure(
+    runs: Runs, psi: float, epsilon: float, sign: int, bits: int = 90, seconds: float = SECONDS
+) -> tuple[arb, str]:
     """A ball with delta(epsilon) of one direction, without kappa, and how it was found."""
     ctx.prec = bits
     if not runs:
@@ -191,17 +196,17 @@ def enclosure(runs: Runs, psi: float, epsilon: float, sign: int, bits: int = 90)
     if sign < 0 and psi == 0.0 and arb(epsilon) >= -sum((n * (1 - arb(q)).log() for _, q, n in runs), arb(0)):
         return arb(0), "closed form"
     try:
-        found = contour(runs, psi, sign, epsilon, time.process_time() + 2.0 * SECONDS)
+        found = contour(runs, psi, sign, epsilon, time.process_time() + 2.0 * seconds)
         if found.rad() <= 1e-9 * abs(found.mid()):
             return found, "contour"
     except (TooLong, ValueError, ZeroDivisionError, OverflowError):
         pass
-    return lattice(runs, psi, epsilon, sign, PLACES, time.process_time() + 3.0 * SECONDS), "lattice"
+    return lattice(runs, psi, epsilon, sign, PLACES, time.process_time() + 3.0 * seconds), "lattice"
 
 
-def reference(runs: Runs, psi: float, kappa: float, epsilon: float) -> tuple[arb, arb, str]:
+def reference(runs: Runs, psi: float, kappa: float, epsilon: float, seconds: float = SECONDS) -> tuple[arb, arb, str]:
     """Both ends of delta(epsilon) of a series, in the worse direction and with kappa, and how they were found."""
-    found = [enclosure(runs, psi, epsilon, sign) for sign in ((1, -1) if runs else (1,))]
+    found = [enclosure(runs, psi, epsilon, sign, seconds=seconds) for sign in ((1, -1) if runs else (1,))]
     ctx.prec = 400
     low, high = max(b.lower() for b, _ in found), max(b.upper() for b, _ in found)
     ways = sorted({way for _, way in found})
@@ -209,18 +214,20 @@ def reference(runs: Runs, psi: float, kappa: float, epsilon: float) -> tuple[arb
     return low, high, ", ".join(ways)
 
 
-def setting(random_: random.Random, kind: str) -> dict[str, object] | None:
-    """A random setting with its reference, or None where ball arithmetic would take too long or say too little."""
+def setting(random_: random.Random, kind: str, seconds: float = SECONDS) -> dict[str, object]:
+    """A random setting with its reference; without one where ball arithmetic would take too long or say too little."""
     runs, psi, kappa, target = draw(random_, kind)
+    found = {"kind": kind, "runs": runs, "psi": psi, "kappa": kappa}
+    unanswered = found | {"target": max(target, 2.0 * kappa)}
     try:
         epsilon = float(guess(runs, psi, target)) if runs else psi * random_.uniform(0.0, 6.0)
-        low, high, way = reference(runs, psi, kappa, epsilon)
+        low, high, way = reference(runs, psi, kappa, epsilon, seconds)
     except (TooLong, ValueError, ZeroDivisionError, OverflowError):
-        return None
+        return unanswered
     if not (0 < low <= high < 1 and high <= (1 + LOOSE) * low and low > arb(10) ** -305):
-        return None
+        return unanswered
     ends = {"lower": _decimal(low.lower(), -1), "upper": _decimal(high.upper(), 1)}
-    return {"kind": kind, "runs": runs, "psi": psi, "kappa": kappa, "epsilon": epsilon, "delta": ends, "way": way}
+    return found | {"epsilon": epsilon, "delta": ends, "way": way}
 
 
 def _decimal(x: arb, side: int) -> str:
@@ -237,14 +244,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--each", type=int, default=20, help="settings of each kind")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="about how long to try each setting")
+    parser.add_argument("--all", action="store_true", help="write settings without a reference too")
     options = parser.parse_args()
-    for kind in options.kinds:
-        random_, written = random.Random(f"{options.seed} {kind}"), 0
-        while written < options.each:
-            found = setting(random_, kind)
-            if found is not None:
+    dice = {kind: random.Random(f"{options.seed} {kind}") for kind in options.kinds}
+    written = dict.fromkeys(dice, 0)
+    while open_ := [kind for kind, count in written.items() if count < options.each]:
+        for kind in open_:
+            found = setting(dice[kind], kind, options.seconds)
+            if options.all or "delta" in found:
                 print(json.dumps(found), flush=True)
-                written += 1
+                written[kind] += 1
 
 
 def guess(runs: Runs, psi: float, target: float) -> float:

@@ -142,7 +142,7 @@ def largest_steps(
         guess = _last(lambda steps: rough(steps) <= goal, 1, 1)
     else:  # psi and advantage grow about as the root of the steps
         there = loss(account(DPSGD(noise_multiplier, rate, 64, sampling)))
-        guess = max(1, int(64.0 * min(goal / max(there, 1e-4 * goal), 1e4) ** 2)) if goal > 0.0 else 1
+        guess = max(1, int(64.0 * min(goal / there, 1e4) ** 2)) if there > 0.0 else 64
     while guess > 1 and not fits(guess):
         guess -= max(guess // 16, 1)
     return _last(fits, guess, max(guess // 64, 1))
@@ -183,17 +183,34 @@ def largest_sampling_rate(
     """
     loss, goal = _target(epsilon, delta, psi, kappa, advantage)
 
-    def excess(rate: float) -> float:
-        return loss(account(DPSGD(noise_multiplier, rate, steps, sampling))) - goal
+    def gap(rate: float) -> float:
+        """How far the loss is above the target; in logarithms where both are positive."""
+        found = loss(account(DPSGD(noise_multiplier, rate, steps, sampling)))
+        return log(found / goal) if 0.0 < found < inf and goal > 0.0 else (inf if found > goal else -inf)
 
-    if excess(1.0) <= 0.0:
+    if gap(1.0) <= 0.0:
         return 1.0
-    low, high = LEAST_RATE, 1.0
-    if not excess(low) <= 0.0:
+    least = log(LEAST_RATE)
+    if not gap(exp(least)) <= 0.0:
         return 0.0
-    while high - low > CLOSE * high:
-        middle = (low * high) ** 0.5 if low < 0.5 * high else 0.5 * (low + high)
-        low, high = (middle, high) if excess(middle) <= 0.0 else (low, middle)
+    return exp(_crossed(lambda x: gap(exp(x)), least, 0.0))
+
+
+def _crossed(gap: Callable[[float], float], low: float, high: float) -> float:
+    """About the last x between low and high with gap <= 0, one at which it is: Illinois' rule, or halves."""
+    below, above = -inf, inf
+    for turn in range(400):
+        if high - low <= CLOSE:
+            break
+        middle = 0.5 * (low + high)
+        if turn % 4 and below > -inf and above < inf:
+            middle = low + min(max(below / (below - above), 1e-3 * CLOSE), 1.0 - 1e-9) * (high - low)
+            middle = min(max(middle, low + 0.3 * CLOSE), high - 0.3 * CLOSE)
+        found = gap(middle)
+        if found <= 0.0:
+            low, below, above = middle, min(found, -1e-300), 0.5 * above if below > -inf else above
+        else:
+            high, above, below = middle, found, 0.5 * below if above < inf else below
     return low
 
 

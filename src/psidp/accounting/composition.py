@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from psidp.accounting.exact_sums import NOTHING, Squares
+from psidp.accounting.exact_sums import BITS, NOTHING, UNIT, Squares, power
 
 __all__ = ["Array", "ComplexArray", "Composition", "Pair", "cut", "exponent", "loss"]
 
@@ -30,11 +30,13 @@ MOST_STEPS = 2**53
 def loss(sigma: Array, q: Array, g: Array) -> tuple[Array, Array]:
     """l = log F(g) and v = q e^t/F(g), the derivative of l being v/sigma; v increases with g from 0 to 1."""
     t = g / sigma - 0.5 / (sigma * sigma)
-    log_f = np.log1p(q * np.expm1(np.minimum(t, FAR)))
-    if np.any(q > 0.5):  # 1 + q (e^t - 1) would cancel where F is small; 1 - q is exact there
+    far = t.size > 0 and not t.max() <= FAR
+    near = np.minimum(t, FAR) if far else t
+    log_f = np.log1p(q * np.expm1(near))
+    if q.max(initial=0.0) > 0.5:  # 1 + q (e^t - 1) would cancel where F is small; 1 - q is exact there
         log_f = np.where((q > 0.5) & (t < -0.5), np.log((1.0 - q) + q * np.exp(np.minimum(t, 0.0))), log_f)
-    v = q * np.exp(np.minimum(t, FAR) - log_f)
-    if not (t > FAR).any():
+    v = q * np.exp(near - log_f)
+    if not far:
         return log_f, v
     log_far = np.logaddexp(np.log1p(-q), np.log(q) + t)  # e^t is no float, and q may be as small as e^-t
     return np.where(t > FAR, log_far, log_f), np.where(t > FAR, np.exp(np.log(q) + t - log_far), v)
@@ -148,6 +150,17 @@ class Composition:
     def steps(self) -> float:
         """How many sampled steps there are."""
         return float(self.count.sum())
+
+    def sampled_at_most(self, delta: Fraction) -> bool:
+        """Whether any step samples the record with a chance of at most delta: then epsilon is 0, in both directions."""
+        if self.plain.high or self.pairs or (self.sign == 2.0).any():
+            return False
+        if not -np.expm1((self.count * np.log1p(-self.q)).sum()) <= float(delta) * (1.0 + 1e-9):
+            return False
+        none = UNIT
+        for q, count in zip(self.q.tolist(), self.count.tolist(), strict=True):
+            none = (none * power(UNIT - int(Fraction(q) * UNIT), int(count))[0]) >> BITS
+        return bool(UNIT - none <= delta * UNIT)
 
     def order(self, c: float) -> Array:
         """Real part of s on the line Re z = c, per group."""

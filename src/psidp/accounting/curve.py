@@ -171,14 +171,17 @@ class PrivacyCurve(NotebookView):
             return float(np.inf), float(np.inf), "failure probability"
         if not delta > self.kappa:
             return 0.0, float(np.inf), "failure probability"
-        below, above = (_log_rest(delta, kappa) for kappa in (self.kappa_below, self.kappa))
-        both = [epsilon_bounds(self.above[0], above[0])]
+        most, least = (
+            (Fraction(delta) - Fraction(kappa)) / (1 - Fraction(kappa)) for kappa in (self.kappa_below, self.kappa)
+        )
+        log_most, log_least = float(np.log(float_above(most))), float(np.log(float_below(least)))
+        both = [epsilon_bounds(self.above[0], log_least, least)]
         for steps in self.above[1:]:
-            if not stays_below(steps, both[0][1], above[0]):
-                both.append(epsilon_bounds(steps, above[0]))
+            if not stays_below(steps, both[0][1], log_least):
+                both.append(epsilon_bounds(steps, log_least, least))
         lower = max(low for low, _, _ in both)
-        if below[1] != above[0] or self.below is not self.above:
-            lower = max(epsilon_bounds(steps, below[1])[0] for steps in self.below)
+        if (most, log_most) != (least, log_least) or self.below is not self.above:
+            lower = max(epsilon_bounds(steps, log_most, most)[0] for steps in self.below)
         upper = max(high for _, high, _ in both)
         agreed(f"epsilon at delta = {delta!r}", lower, upper)
         return lower, upper, max(both)[2]
@@ -294,12 +297,6 @@ def _with_mirror(steps: Composition) -> Composition:
         for s, q, t, k in zip(one.sigma, one.q, one.count, one.sign, strict=True)
     ]
     return Composition.merge(rows, steps.plain + steps.plain, steps.pairs + other.pairs)
-
-
-def _log_rest(delta: float, kappa: float) -> tuple[float, float]:
-    """log of (delta - kappa)/(1 - kappa), what is left for the rest, from that ratio rounded down and up."""
-    ratio = (Fraction(delta) - Fraction(kappa)) / (1 - Fraction(kappa))
-    return float(np.log(float_below(ratio))), float(np.log(float_above(ratio)))
 
 
 def _at_both(rate: Callable[[Array], tuple[Array, Array]], first: Array, second: Array) -> tuple[Array, Array]:

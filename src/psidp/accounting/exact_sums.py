@@ -6,10 +6,11 @@ from fractions import Fraction
 from functools import cached_property
 from math import inf, isqrt, nextafter
 
-__all__ = ["NOTHING", "Squares", "failure", "float_above", "float_below"]
+__all__ = ["BITS", "NOTHING", "UNIT", "Squares", "failure", "float_above", "float_below", "power"]
 
 BITS = 2400
 """A unit of 2^-2400 is below 2^-250 of the square of the smallest float."""
+UNIT = 1 << BITS
 TINY = 1 << (BITS - 960)
 """Squares below 2^-960 have no place in a sum of floats."""
 
@@ -67,6 +68,17 @@ def failure(kappas: Iterable[float]) -> tuple[float, float]:
         kept = one - int(Fraction(kappa) * one)  # exact: no float is finer than 2^-1074
         low, high = (low * kept) >> BITS, -((-high * kept) >> BITS)
     return float_below(Fraction(one - high, one)), float_above(Fraction(one - low, one))
+
+
+def power(x: int, n: int) -> tuple[int, int]:
+    """(x/UNIT)^n, down and up."""
+    low = high = UNIT
+    square_low = square_high = x
+    while n:
+        if n & 1:
+            low, high = (low * square_low) >> BITS, -((-high * square_high) >> BITS)
+        square_low, square_high, n = (square_low * square_low) >> BITS, -((-square_high * square_high) >> BITS), n >> 1
+    return low, high
 
 
 def float_below(x: Fraction) -> float:

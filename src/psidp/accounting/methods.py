@@ -1,6 +1,6 @@
 """The methods: which method answers a question about one direction, and how its bounds become an answer.
 
-Closed forms first, then the contour, then a windowed or an extended-precision contour, then the lattice. Every method
+Closed forms first, then levels, the contour, a windowed or extended-precision contour, then the lattice. Every method
 gives proved bounds, so several of them are intersected; the last of all is what no method can take away: a composition
 loses no more than its unsampled Gaussians and no less than one of its steps.
 """
@@ -8,6 +8,7 @@ loses no more than its unsampled Gaussians and no less than one of its steps.
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from psidp.accounting.contours.saddle import Saddle, saddle_at_delta, saddle_at_
 from psidp.accounting.contours.window import Window
 from psidp.accounting.crude import log_any, log_distance, unsampled
 from psidp.accounting.interval import agreed
+from psidp.accounting.levels import SMALL, Levels
 from psidp.accounting.pld.loss_grid import Lattice
 from psidp.accounting.search import (
     LATTICE_POINTS,
@@ -30,6 +32,7 @@ from psidp.accounting.search import (
     certify,
     crossing,
     lattices,
+    nearby,
     one_step,
     pair_lattices,
     room,
@@ -59,11 +62,20 @@ LONG = 2e-4
 
 
 @np.errstate(all="ignore")
-def epsilon_bounds(steps: Composition, log_delta: float) -> tuple[float, float, str]:
-    """Proved lower and upper bounds of the epsilon at which this direction has this log delta, and the method taken."""
-    if not (steps.sampled or steps.plain.high):
+def epsilon_bounds(steps: Composition, log_delta: float, delta: Fraction | None = None) -> tuple[float, float, str]:
+    """Proved lower and upper bounds of the epsilon at which this direction has this log delta, and the method taken.
+
+    With tiny noise epsilon may hang on digits of delta that its logarithm does not have; `delta` has them all.
+    """
+    if not (steps.sampled or steps.plain.high) or (delta is not None and steps.sampled_at_most(delta)):
         return 0.0, 0.0, Closed.method
     low, high, method = 0.0, float(np.inf), ""
+    tiny = steps.sigma.max(initial=0.0) <= SMALL and not Closed.fits(steps)
+    if delta is not None and tiny and Levels.fits(steps, delta):
+        low, high = Levels(steps, delta).epsilon()
+        method = Levels.method
+        if high - low <= _enough(steps, low):
+            return low, high, method
 
     def taken(methods: Iterable[tuple[Method, float]], enough: float) -> bool:
         """Whether these methods, one after the other, lead close enough."""
@@ -171,12 +183,14 @@ def _extended(steps: Composition, saddle: Saddle, log_delta: float, share: float
 class Known:
     """Methods of one composition that were built already, and the names of those that brought no gain where they led.
 
-    `attained` is the width that was left where all methods together did not come as close as was asked.
+    `attained` is the width that was left where all methods together did not come as close as was asked, `distance` what
+    log delta never exceeds.
     """
 
     methods: list[Method] = field(default_factory=list)
     useless: set[str] = field(default_factory=set)
     attained: float = 0.0
+    distance: float | None = None
 
 
 @np.errstate(all="ignore")
@@ -197,10 +211,11 @@ def delta_bounds(
     method = ""
     left = np.isfinite(flat)
     low[~left], high[~left] = -np.inf, -np.inf
-    low[left], high[left] = log_any(steps, flat[left]), log_distance(steps)
+    known = Known() if known is None else known
+    known.distance = log_distance(steps) if known.distance is None else known.distance
+    high[left] = known.distance
     if (flat > min(VANISHING[0], steps.most)).any():
         _vanished(steps, flat, left, high)
-    known = Known() if known is None else known
     for candidate in known.methods:
         where = np.flatnonzero(left)
         if not where.size:
@@ -215,6 +230,8 @@ def delta_bounds(
             method, before = candidate.method, high[center] - low[center]
             a, b = candidate.log_delta(flat[where])
             low[where], high[where] = np.maximum(low[where], a), np.minimum(high[where], b)
+            if not np.isfinite(before) and not high[center] - low[center] <= max(close, 1e-7):
+                low[where] = np.maximum(low[where], log_any(steps, flat[where]))
             width = high[center] - low[center]
             if width < before:
                 known.methods.append(candidate)
@@ -337,7 +354,7 @@ def _methods_for_delta(steps: Composition, epsilon: float, without: Collection[s
 def _lattices_at(steps: Composition, epsilon: float, log_delta: float) -> Iterator[Method]:
     """Lattices for one epsilon, from a guess of log delta there: a small one until it settles, then larger ones."""
     for _ in range(1 if steps.pairs else 4):
-        lattice = Lattice(steps, max(epsilon, SMALLEST), log_delta, smallest(steps))
+        lattice = Lattice(steps, max(epsilon, SMALLEST), log_delta, smallest(steps), nearby(log_delta))
         found = float(lattice.log_delta(np.array([epsilon]))[1][0])
         settled, log_delta = abs(found - log_delta) <= 2.0, max(found, -745.0)
         if settled:

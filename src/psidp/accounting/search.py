@@ -19,6 +19,7 @@ __all__ = [
     "certify",
     "crossing",
     "lattices",
+    "nearby",
     "one_step",
     "pair_lattices",
     "room",
@@ -29,6 +30,8 @@ SMALLEST = 1e-9
 """epsilons below this are all the same to a lattice."""
 LATTICE_POINTS = (1 << 14, 1 << 16, 1 << 18)
 """Until the answer is narrow enough."""
+SETTLING = 8
+"""How often the first of them is laid anew, where it finds an epsilon that is far from its own."""
 REACHES = (1.0, 1.001, 1.003, 1.01, 1.03, 1.05, 1.1)
 """How far beyond its place a lattice is looked at."""
 LARGEST_LATTICE = 1 << 20
@@ -51,11 +54,11 @@ def lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tup
     hints = [guess if guess < np.inf else low]
     if (steps.sign == 1.0).all():  # a far tail misleads the saddle; the other direction has none
         hints.append(saddle_at_delta(steps.mirrored, log_delta).epsilon)
-    epsilon, points, last = min(max(hints.pop(), low), high), smallest(steps), np.inf
+    epsilon, points, last, near = min(max(hints.pop(), low), high), smallest(steps), np.inf, nearby(log_delta)
     for _ in range(30):
-        lattice = Lattice(steps, epsilon, log_delta, points)
-        gap, beside = (lattice.log_delta(np.array([1.0, 1.05]) * epsilon)[1] - log_delta).tolist()
-        slope = (gap - beside) / (0.05 * epsilon)
+        lattice = Lattice(steps, epsilon, log_delta, points, near)
+        gap, beside = (lattice.log_delta(np.array([1.0, 1.0 + 0.5 * near]) * epsilon)[1] - log_delta).tolist()
+        slope = (gap - beside) / (0.5 * near * epsilon)
         if abs(gap) <= min(1.0, gap - beside) or high <= 1.05 * low:
             epsilon = min(epsilon + 1.05 * max(gap, 0.0) / slope, high) if slope > 0.0 else epsilon
             break
@@ -65,8 +68,13 @@ def lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tup
             ahead = hints.pop()
         epsilon, last = ahead if low < ahead < high else float(np.sqrt(low) * np.sqrt(high)), abs(gap)
     for points in LATTICE_POINTS:
-        lattice = Lattice(steps, epsilon, log_delta, points, room(lattice, epsilon))
-        found = crossing(lattice, log_delta, epsilon)
+        for _ in range(SETTLING):
+            near = room(lattice, epsilon)
+            lattice = Lattice(steps, epsilon, log_delta, points, near)
+            found = crossing(lattice, log_delta, epsilon)
+            if points > LATTICE_POINTS[0] or not found < (1.0 - near) * epsilon:
+                break
+            epsilon = max(found, 0.3 * epsilon)
         yield lattice, found
         epsilon = max(found, 0.3 * epsilon) if found < np.inf else epsilon
 
@@ -90,6 +98,11 @@ def smallest(steps: Composition) -> int:
 def room(lattice: Lattice, epsilon: float) -> float:
     """How far beyond epsilon the next grid reaches: a few times the way on which delta falls to a third."""
     return float(np.clip(4.0 / (lattice.upper.c * epsilon), 1e-3, 0.1))
+
+
+def nearby(log_delta: float) -> float:
+    """`room` before anything is known: about as much for a delta that falls like e^(-c epsilon)."""
+    return float(np.clip(-4.0 / log_delta, 1e-3, 0.1)) if log_delta < 0.0 else 0.1
 
 
 def certify(method: Method, guess: float, log_delta: float) -> tuple[float, float]:

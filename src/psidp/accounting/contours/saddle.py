@@ -1,6 +1,8 @@
 """The saddle: where to put the contour. Nothing here is proved or needs to be; a poor guess costs width, not truth."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import log
 
 import numpy as np
 
@@ -9,13 +11,14 @@ from psidp.accounting.contours.window import Window
 
 __all__ = ["Saddle", "dyadic", "saddle_at_delta", "saddle_at_epsilon"]
 
-NODES = 80
+NODES = 64
 BOTTOM = -8.5
 LOWEST, HIGHEST, PITCH = np.log(1e-5), np.log(1e10), np.log(1e15) / 21.0
 """The first scan of log c; it begins lower where the loss is spread more widely than 1e3."""
+USUAL = np.linspace(LOWEST, HIGHEST, 22)
 FLAT = 600.0
 """Exponents beyond this are summed in logarithms."""
-ZOOM = np.linspace(-1.0, 1.0, 15)
+ZOOM = np.linspace(-1.0, 1.0, 11)
 ROUNDS = 2
 
 
@@ -73,8 +76,11 @@ def _saddle(steps: Composition, window: Window | None, log_delta: float, epsilon
 
 def _wide(steps: Composition) -> Array:
     """log c from below 1/(spread of the loss) on: with next to no noise a step loses 1/(2 sigma^2) or nothing."""
-    spread = np.sqrt((steps.count / steps.sigma**2 * (1.0 + 0.25 * steps.q / steps.sigma**2)).sum() + steps.gauss)
-    low = min(LOWEST, float(np.log(0.03 / max(spread, 1.0))))
+    precision = 1.0 / (steps.sigma * steps.sigma)
+    spread = float((steps.count * precision * (1.0 + 0.25 * steps.q * precision)).sum()) + steps.gauss
+    low = log(0.03) - 0.5 * log(max(spread, 1.0))
+    if low >= LOWEST:
+        return USUAL
     return np.asarray(np.linspace(low, HIGHEST, 1 + int(np.ceil((HIGHEST - low) / PITCH - 1e-9))))
 
 
@@ -110,6 +116,11 @@ class _Scan:
             self.log_weight += window.log_keep(g)
         self.log_q, self.precision = np.log(q), 1.0 / (sigma * sigma)
 
+    @cached_property
+    def log_one(self) -> Array:
+        """log A(1) as these nodes have it."""
+        return self._in_logarithms(self.loss[:, None, :])[0]
+
     def __call__(self, c: Array) -> tuple[Array, Array, Array]:
         """K(c), the epsilon whose saddle is c, and the saddle-point value of log delta there."""
         gauss = self.steps.gauss
@@ -132,10 +143,11 @@ class _Scan:
         log_a = np.log1p(np.maximum(sums[:, :, 0], -0.999))
         mean, square = np.moveaxis((sums + self.still)[:, :, 1:], 2, 0) / (1.0 + sums[:, :, 0])
         if clipped.any():
-            log_b, mean_b, square_b = self._in_logarithms(x)
-            log_b -= np.where(sign > 0, self._in_logarithms(self.loss[:, None, :])[0], 0.0)  # A(1) = 1
-            log_a, mean = np.where(clipped, log_b, log_a), np.where(clipped, mean_b, mean)
-            square = np.where(clipped, square_b, square)
+            some = clipped.any(0)
+            log_b, mean_b, square_b = self._in_logarithms(x[:, some])
+            log_b -= np.where(sign > 0, self.log_one, 0.0)  # A(1) = 1
+            for whole, part in ((log_a, log_b), (mean, mean_b), (square, square_b)):
+                whole[:, some] = np.where(clipped[:, some], part, whole[:, some])
         far = s * (self.log_q + 0.5 * (s - 1.0) * self.precision)
         jump = (sign > 0) & (s > self.reach)
         both = np.logaddexp(log_a, np.where(jump, far, -np.inf))

@@ -26,6 +26,8 @@ FINEST, SHARE = 0.05, 0.125
 SAFE = 1e-12
 WIDEST = 0.25
 """Beyond this width five points of Gauss no longer give the noise's mass to SAFE."""
+STEEP, TALL = 0.6, 0.2
+"""Cells in which the density, or e^(g/sigma), changes by more than e to this are too wide for a mean by Gauss."""
 MOST = 12_000
 """Cells of the noise, beyond those of the lattice; where that makes them too wide, both ends bound the mean."""
 PASSES, COARSE, LEAST = 3, 100.0, 1e-300
@@ -174,7 +176,8 @@ class Law:
             off = float(np.max(np.abs(value[place] - marks * (eta / parts)) + error[place], where=near, initial=0.0))
         left, right = g[:-1], g[1:]
         place = np.floor(self._loss(0.5 * (left + right))[0] * (parts / eta))
-        wide = (np.maximum(np.abs(left), np.abs(right)) * (right - left) > 0.7) | (right - left > 0.25 * self.sigma)
+        width = right - left
+        wide = (np.maximum(np.abs(left), np.abs(right)) * width > STEEP) | (width > TALL * self.sigma)
         low, high = (self._mean(left, right, slope, value) for slope in (right, left))
         low, high = np.where(wide, value[:-1], low), np.where(wide, value[1:], high)
         wrong = error[1:] + error[:-1] + 16.0 * ULP * np.abs(value[1:]) + SAFE * np.diff(value)
