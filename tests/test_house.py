@@ -37,6 +37,8 @@ DOORS = {
     "fastapi": {"present"},
     "opacus": {"bridges"},
     "dp_accounting": {"bridges"},
+    "jax": {"bridges"},
+    "mbi": {"bridges"},
     "torch": {"bridges"},
     "triton": {"bridges"},
 }

@@ -47,7 +47,9 @@ def inside(trips):
 def truth(trips, names):
     """Counts, means of delay and sums of fare, by plain pandas."""
     rows = inside(trips).assign(fare=inside(trips).fare.clip(0, 100))
-    rows = rows.assign(delay_=pd.cut(rows.delay, [-11, -0.5, 9.5, 61], labels=["[-10, 0)", "[0, 10)", "[10, 60]"]))
+    rows = rows.assign(
+        delay_=pd.cut(rows.delay, [-11, -0.5, 9.5, 61], labels=["[-10, 0) and below", "[0, 10)", "[10, 60] and above"])
+    )
     by = [{"delay": "delay_"}.get(name, name) for name in names]
     grouped = rows.groupby(by, observed=False)
     return grouped.size(), grouped.delay.mean(), grouped.fare.sum()
@@ -286,7 +288,7 @@ def test_cells_that_noise_hides_are_flagged(trips):
         ({"columns": COLUMNS | {"car": [1, 2]}}, "unit's own column"),
         ({"columns": COLUMNS | {"colour": [1]}}, "column of the table"),
         ({"columns": COLUMNS | {"site": psidp.PrivateGroups(kappa=1e-9, at_most=3)}}, "must be public"),
-        ({"columns": COLUMNS | {"fare": [1.0, 2.0]}}, "cannot make groups"),
+        ({"columns": COLUMNS | {"fare": [1.0, 2.0]}}, "must be cut into bins"),
         ({"tables": [("site", "site")]}, "different columns"),
         ({"tables": [("site", "colour")]}, "cube's columns"),
         ({"tables": "site"}, "tables must be"),
@@ -361,6 +363,30 @@ def test_text_of_a_csv_file_is_read_as_what_the_cube_takes_it_for(trips, tmp_pat
     wanted = inside(trips)[inside(trips).fare >= 20].groupby(["site", "month"]).size()
     for row in cube.table("site", "month"):
         assert row["value"] == pytest.approx(wanted.get((row["site"], row["month"]), 0), abs=0.05)
+
+
+def test_ratios_shares_and_quantiles_are_flagged_where_clipping_may_have_moved_them(trips):
+    heavy = trips.assign(delay=np.where(trips.groupby("car").car.transform("size") > 60, 50.0, 0.0))
+    curator = Curator(heavy, "car")
+    for contribution, flag in ((2, CLIPPING), (1000, "")):
+        cube = curator.cube(ORDERED, [("site", "delay")], psi=40.0, contribution=contribution)
+        rows = [*cube.cdf("delay", by="site"), *cube.quantile("delay", 0.5, by="site")]
+        share = cube.ratio({"site": "north"}, {})
+        assert all(flag in row["flag"] for row in rows if 0.5 < row["value"] < 0.99 or "quantile" in row["statistic"])
+        assert share.flag == flag
+
+
+def test_bins_are_chosen_by_their_lower_edges_or_between_two_edges(trips):
+    cube = Curator(trips, None).cube(COLUMNS, ask.up_to(2), psi=1.0)
+    late = cube.query({"delay": slice(0, 60)})
+    assert late.value == pytest.approx(cube.query({"delay": [0, 10]}).value, rel=1e-12)
+    assert cube.query({"delay": slice(None, None)}).value == pytest.approx(cube.query().value, rel=1e-12)
+    for where, words in (({"delay": slice(0, 5)}, "no 5 in column"), ({"site": slice(0, 5)}, "no bins")):
+        with pytest.raises(KeyError, match=words):
+            cube.query(where)
+    labels = [row["delay"] for row in cube.table("delay")]
+    assert labels == ["[-10, 0) and below", "[0, 10)", "[10, 60] and above"]
+    assert any("beyond the edges of delay" in note for note in cube.notes)
 
 
 def test_a_plan_says_errors_strategies_and_sql_and_reads_nothing(trips, monkeypatch):

@@ -12,10 +12,11 @@ from psidp.cli.json_output import show_json
 from psidp.cli.release_table import bounds, column_type, contribution_of, edges_of, shown, with_progress, write_answer
 from psidp.cli.tables import console
 from psidp.curator import ask
+from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
 from psidp.curator.curator import Curator
 from psidp.curator.groups import key_from_text
-from psidp.curator.query import CLIPPING_SHARE
+from psidp.curator.query import CLIPPING_SHARE, need_column
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 
@@ -45,6 +46,9 @@ def release_cube(
     count: Annotated[bool, typer.Option("--count/--no-count", help="how many rows")] = True,
     sum_of: Annotated[Words, _many("--sum", "column:lower:upper")] = [],  # noqa: B006
     mean_of: Annotated[Words, _many("--mean", "column:lower:upper")] = [],  # noqa: B006
+    quantiles: Annotated[
+        Words, _many("--quantiles", "column:0.5,0.9 or column:0.5,0.9:by of an --ordered or --bins column")
+    ] = [],  # noqa: B006
     errors: Annotated[
         Words, _many("--error", "2:5 or column,column:5: wanted standard errors of counts, instead of --psi")
     ] = [],  # noqa: B006
@@ -89,8 +93,8 @@ def release_cube(
     """
     if bool(unit_column) == rows_are_units:
         raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
-    if output and not (Path(output).is_dir() or (Path(output).parent.is_dir() and not Path(output).exists())):
-        raise ValueError(f"the output must be a folder, or one that can be made, got {output!r}.")
+    if output and not _free(Path(output)):
+        raise ValueError(f"the output must be an empty folder, or one that can be made, got {output!r}.")
     curator = Curator(
         source, unit_column or None, ledger=Ledger(ledger) if ledger else None, budget=budget or None,
         name=name or None,
@@ -110,6 +114,8 @@ def release_cube(
         "clipping_share": clipping_share,
     }  # fmt: skip
     wanted: Any = [tuple(word.split(",")) for word in tables] or ask.up_to(up_to)
+    for word in quantiles:
+        _check_quantile(word, columns, wanted)
     try:
         if plan:
             return _show_plan(curator.plan_cube(columns, wanted, **question), as_json)
@@ -118,17 +124,25 @@ def release_cube(
         )
     finally:
         curator.dispose()
-    return _show(cube, output, as_json)
+    return _show(cube, quantiles, output, as_json)
+
+
+def _free(folder: Path) -> bool:
+    """Whether a folder is empty or can be made: what is released is never written over."""
+    return not any(folder.iterdir()) if folder.is_dir() else folder.parent.is_dir() and not folder.exists()
 
 
 def _listed(curator: Curator, word: str) -> tuple[str, list[Any]]:
     """column:a,b,c or column:1..12, in the column's own type."""
     name, colon, values = word.partition(":")
     schema = curator.table.schema()
-    if not (colon and name in schema):
-        raise ValueError(f"--column must be column:value,value,... with a column of the table, got {word!r}.")
+    if not colon:
+        raise ValueError(f"--column must be column:value,value,..., such as ward:A,B or month:1..12, got {word!r}.")
+    need_column(name, schema, "--column")
     first, dots, last = values.partition("..")
     if dots and _whole(first) and _whole(last):
+        if not int(first) <= int(last):
+            raise ValueError(f"--column must count up, such as month:1..12, got {word!r}.")
         return name, [key_from_text(str(n), name, schema[name]) for n in range(int(first), int(last) + 1)]
     return name, [key_from_text(value, name, schema[name]) for value in values.split(",")]
 
@@ -139,7 +153,10 @@ def _whole(text: str) -> bool:
 
 def _cut(word: str, make: Any) -> tuple[str, Any]:
     name, edges = edges_of(word)
-    return name, make(edges)
+    try:
+        return name, make(edges)
+    except ValueError as refused:
+        raise ValueError(str(refused).replace(f'"{ask.UNNAMED}"', repr(name))) from None
 
 
 def _add(columns: dict[str, Any], name: str, values: Any) -> None:
@@ -165,21 +182,53 @@ def _show_plan(plan: Any, as_json: bool) -> None:
     return typer.echo(plan.summary())
 
 
-def _show(cube: Cube, output: str, as_json: bool) -> None:
+def _show(cube: Cube, quantiles: Words, output: str, as_json: bool) -> None:
     """The tables in a folder, as JSON, as CSV one below the other, or in a terminal."""
     if output:
-        _save(cube, Path(output))
+        _save(cube, quantiles, Path(output))
     if as_json:
         return show_json(cube.to_dict() | {"left": cube.left, "stored": cube.stored})
-    for names in cube.tables:
-        answer = cube.table(*names)
-        if output or sys.stdout.isatty():
+    for answer in _answers(cube, quantiles).values():
+        if sys.stdout.isatty():
             if len(answer.rows) <= MOST_SHOWN:
                 console.print(shown(answer))
-        else:
+        elif not output:
             write_answer(answer, sys.stdout)
             typer.echo("")
     return typer.echo(cube.summary(), err=True)
+
+
+def _answers(cube: Cube, quantiles: Words) -> dict[str, Answer]:
+    """All tables, and the quantiles that are wanted, by the names of their files."""
+    found = {_file(number, names): cube.table(*names) for number, names in enumerate(cube.tables, 1)}
+    for word in quantiles:
+        column, at, by = _quantile(word)
+        found[_file(len(found) + 1, ("quantiles", column, *by))] = cube.quantile(column, at, by=by)
+    return found
+
+
+def _check_quantile(word: str, columns: dict[str, Any], wanted: Any) -> None:
+    """Refuse quantiles that the cube would not hold, before it is paid for."""
+    column, at, by = _quantile(word)
+    if not isinstance(columns.get(column), ask.Bins):
+        raise ValueError(f"--quantiles must name an --ordered or --bins column, got {column!r}.")
+    if not all(0.0 < q < 1.0 for q in at):
+        raise ValueError(f"--quantiles must be numbers in (0, 1), got {word!r}.")
+    names = {column, *by}
+    few = names <= set(columns) and len(names) == 1 + len(by)
+    held = len(names) <= wanted.order if isinstance(wanted, ask.UpTo) else any(names <= set(t) for t in wanted)
+    if not (few and held):
+        raise ValueError(f"--quantiles must ask for columns that one of the cube's tables has together, got {word!r}.")
+
+
+def _quantile(word: str) -> tuple[str, list[float], tuple[str, ...]]:
+    """column:0.5,0.9 or column:0.5,0.9:column,column."""
+    column, _, rest = word.partition(":")
+    at, _, by = rest.partition(":")
+    try:
+        return column, [float(q) for q in at.split(",")], tuple(by.split(",")) if by else ()
+    except ValueError:
+        raise ValueError(f"--quantiles must be column:0.5,0.9 or column:0.5,0.9:by, got {word!r}.") from None
 
 
 def _file(number: int, names: tuple[str, ...]) -> str:
@@ -188,14 +237,14 @@ def _file(number: int, names: tuple[str, ...]) -> str:
     return f"{number:02d}-{'-'.join(words)[:150] or 'total'}.csv"
 
 
-def _save(cube: Cube, folder: Path) -> None:
+def _save(cube: Cube, quantiles: Words, folder: Path) -> None:
     """One .csv file a table, and the cube itself."""
     try:
         folder.mkdir(exist_ok=True)
-        for number, names in enumerate(cube.tables, 1):
-            with (folder / _file(number, names)).open("w", newline="", encoding="utf-8") as file:
-                write_answer(cube.table(*names), file)
-        (folder / "cube.json").write_text(cube.to_json(), encoding="utf-8")
+        (folder / "cube.json").write_text(json.dumps(cube.to_dict(), ensure_ascii=False), encoding="utf-8")
+        for name, answer in _answers(cube, quantiles).items():
+            with (folder / name).open("w", newline="", encoding="utf-8") as file:
+                write_answer(answer, file)
     except OSError as error:
         typer.echo(json.dumps(cube.to_dict(), ensure_ascii=False))
         raise ValueError(

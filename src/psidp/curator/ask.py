@@ -37,6 +37,7 @@ Contribution = float | Literal["auto"] | None
 LARGEST = 2.0**1023
 MOST_ROWS = 2.0**20
 MOST_EDGES = 10_000
+UNNAMED = "a cube's column"
 PARTS = {"mean": 2, "variance": 3, "deviation": 3}
 
 
@@ -191,7 +192,7 @@ def bins(edges: Iterable[float]) -> Bins:
         >>> bins([0, 18, 65]).edges
         (0.0, 18.0, 65.0)
     """
-    return Bins(_edges("a cube's column", edges))
+    return Bins(_edges(UNNAMED, edges))
 
 
 def ordered(edges: Iterable[float]) -> Bins:
@@ -199,7 +200,7 @@ def ordered(edges: Iterable[float]) -> Bins:
 
     Their noise is made for that: with 100 bins a cumulative sum has a third of the error that adding up `bins` has.
     """
-    return Bins(_edges("a cube's column", edges), ordered=True)
+    return Bins(_edges(UNNAMED, edges), ordered=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ from psidp.strategies.residual_plan import ResidualPlan
 __all__ = ["Cube"]
 
 Floats = NDArray[np.float64]
+SHARE = Aggregate("mean", "share", 0.0, 1.0)
+"""A share is the mean of what is 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,9 @@ class Cube:
     def query(self, where: Choice | None = None, measure: str = "") -> Estimate:
         """One number of all rows with these values: {"origin": "JFK", "month": range(6, 9)}.
 
-        A value, or several, for each column that is to be narrowed; of columns in bins, bins whose lower edges are
-        given.
+        A value, or several, for each column that is to be narrowed. Of a column in bins: the lower edge of a bin or
+        several, or slice(low, high) for all bins between two edges, slice(None, high) from the first. measure: which,
+        such as "mean of delay"; the first unless told.
         """
         m = self._measure(measure)
         place, questions = self._chosen(where or {})
@@ -108,14 +111,15 @@ class Cube:
         low, high = (float(x) for x in ratio_interval(a, b, va, vb, both, self._z()))
         value = a / b if b != 0.0 else np.nan
         spread = sqrt(max(0.0, va - 2.0 * value * both + value * value * vb)) / abs(b) if b != 0.0 else inf
-        return Estimate(f"ratio of {self.measures[m].name}", value, spread, low, high, count_flag(abs(b), sqrt(vb)))
+        name, flag = f"ratio of {self.measures[m].name}", count_flag(abs(b), sqrt(vb))
+        return flagged(SHARE, [[Estimate(name, value, spread, low, high, flag)]], self.lost)[0][0]
 
     def cdf(self, column: str, by: str | Sequence[str] = ()) -> Answer:
         """The share of rows below each edge of a column in bins, group by group.
 
         The intervals of a group hold all at once, with the cube's confidence: a band.
         """
-        m, groups, names = self._counted(), self._by(by), (column,)
+        m, groups, names = self.counted(), self._by(by), (column,)
         place, i = self._binned(column, groups)
         size, edges = self.columns[i].size, self.columns[i].edges
         below, every = np.tril(np.ones((size, size)))[:-1], np.ones((max(0, size - 1), size))
@@ -124,16 +128,17 @@ class Cube:
         with np.errstate(all="ignore"):
             value = np.where(b > 0.0, a / b, np.nan)
             spread = np.sqrt(np.maximum(0.0, va - 2.0 * value * both + value**2 * vb)) / b
-        rows: list[tuple[tuple[Any, ...], Estimate]] = []
-        for n, key in enumerate(self._keys(place, i, groups)):
+        found: list[list[Estimate]] = []
+        for n in range(len(value)):
             rising = np.clip(isotonic(value[n]), 0.0, 1.0) if np.isfinite(value[n]).all() and size > 1 else value[n]
             flag = count_flag(float(b[n, 0]), sqrt(float(vb[n, 0]))) if size > 1 else ""
+            found.append([])
             for j in range(size - 1):
                 ends = float(low[n, j]), float(high[n, j])
                 known = float(np.clip(rising[j], *ends)) if rising[j] == rising[j] else 0.5 * (ends[0] + ends[1])
-                rows.append(
-                    ((*key, edges[j + 1]), Estimate(f"share below {column}", known, float(spread[n, j]), *ends, flag))
-                )
+                found[-1].append(Estimate(f"share below {column}", known, float(spread[n, j]), *ends, flag))
+        judged = zip(self._keys(place, i, groups), flagged(SHARE, found, self.lost), strict=True)
+        rows = [((*key, edge), e) for key, line in judged for edge, e in zip(edges[1:-1], line, strict=True)]
         said = f"Shares below each edge of {column}; the intervals of a group hold all at once."
         return self._answer((*groups, *names), rows, said)
 
@@ -147,19 +152,23 @@ class Cube:
         wanted = [float(q) for q in (at if isinstance(at, Iterable) else [at])]
         if not (wanted and all(0.0 < q < 1.0 for q in wanted)):
             raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={wanted}.")
-        m, groups = self._counted(), self._by(by)
+        m, groups = self.counted(), self._by(by)
         place, i = self._binned(column, groups)
         size, edges = self.columns[i].size, np.asarray(self.columns[i].edges)
         lower = np.vstack([np.zeros(size), np.tril(np.ones((size, size)))])
         raw, deviation = self._moments(m, place, i, lower)
-        rows: list[tuple[tuple[Any, ...], Estimate]] = []
+        found: list[list[Estimate]] = []
         z = self._z(max(1, size - 1))
         apart = [self._moments(m, place, i, lower - q)[1] for q in wanted]
-        for n, key in enumerate(self._keys(place, i, groups)):
+        for n in range(len(raw)):
             flag = count_flag(float(raw[n, -1]), float(deviation[n, -1]))
+            found.append([])
             for q, spread in zip(wanted, apart, strict=True):
                 name = f"quantile {q:.15g} of {column}"
-                rows.append((key, quantile_estimate(name, edges, raw[n], q, z * spread[n], self._z(), flag)))
+                found[-1].append(quantile_estimate(name, edges, raw[n], q, z * spread[n], self._z(), flag))
+        judged = flagged(Aggregate("quantiles", column, edges=tuple(edges.tolist())), found, self.lost)
+        keys = self._keys(place, i, groups)
+        rows = [(key, e) for key, line in zip(keys, judged, strict=True) for e in line]
         return self._answer(groups, rows, f"Quantiles of {column}.")
 
     def settled(self, left: str, stored: bool) -> Self:
@@ -249,7 +258,7 @@ class Cube:
             raise KeyError(f"no measure {name!r} in this cube, which has {', '.join(names)}.")
         return names.index(name) if name else 0
 
-    def _counted(self) -> int:
+    def counted(self) -> int:
         """The number of the measure that counts rows."""
         for m, a in enumerate(self.measures):
             if a.kind == "count":

@@ -121,7 +121,10 @@ def cube_planned(asked: CubeQuery, engine: Engine) -> CubePlan:
 def _planned_notes(asked: CubeQuery) -> tuple[str, ...]:
     """What a plan says of units before any is seen."""
     if asked.auto:
-        return ("Errors are those for each row's worth that is chosen.", *cube_notes(asked))
+        return (
+            "Standard errors are those at a contribution of 1, and as many times as large as what is chosen.",
+            *cube_notes(asked),
+        )
     return cube_notes(asked) if asked.unit is None else (_worth(asked), *cube_notes(asked))
 
 
@@ -189,6 +192,19 @@ def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
         "The values of all columns are taken as public: as given, and not read from this table. A row outside of them "
         "in any column is in no table."
     )
+    binned = [column.name for column in asked.columns if column.edges]
+    if binned:
+        said.append(
+            f"Numbers beyond the edges of {', '.join(binned)} count in the first and the last bin; a row in which one "
+            "is missing is in no table at all."
+        )
+    said += [
+        f"{a.name}: values are clipped to {a.lower:.15g} to {a.upper:.15g}."
+        for a in asked.measures
+        if a.column is not None
+    ]
+    if asked.unit is not None:
+        said.append(f"Rows without a {asked.unit} are in no table.")
     if asked.adjacency_doubles:
         said.append(f"Under replace-one one {unit} can move the tables further, and the noise is larger for it.")
     return tuple(said)

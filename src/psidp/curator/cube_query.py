@@ -224,13 +224,29 @@ def _columns(
             reads |= {name: "float64"} if name in untyped else {}
             found.append(CubeColumn(name, edges=values.edges, ordered=values.ordered))
             continue
-        refuse_own_groups(values, (name,), table, source)
+        _refuse_own(values, name, table, source)
         given = key_tuples(values, (name,), table.schema())
         reads |= key_types(given, (name,), untyped & {name})
         schema = with_types(table, {k: v for k, v in reads.items() if k == name}).schema()
+        if schema[name].is_floating():
+            raise TypeError(
+                f"column {name!r} of fractions must be cut into bins in a cube: ask.bins(edges) or ask.ordered(edges), "
+                "--bins or --ordered on the command line."
+            )
         check_kind(name, schema[name])
         found.append(CubeColumn(name, keys=tuple(key for (key,) in public_groups(given, (name,), schema))))
     return reads, tuple(found)
+
+
+def _refuse_own(values: Any, name: str, table: Any, source: Any) -> None:
+    """Refuse values that come from the table itself."""
+    try:
+        refuse_own_groups(values, (name,), table, source)
+    except ValueError:
+        raise ValueError(
+            f"values of {name!r} must not come from the table itself: each would be shown merely because somebody has "
+            "it. Give those that are known without it."
+        ) from None
 
 
 def _check_reads(cube: Sequence[CubeColumn], measures: Sequence[Any], untyped: frozenset[str]) -> None:
@@ -292,6 +308,9 @@ def _check_size(marginals: Marginals, cube: Sequence[CubeColumn], bound: Bound) 
             "or for coarser ones."
         )
     if bound == "image" and any(column.ordered for column in cube):
-        raise ValueError('bound must be "rows" where a column is ordered: for the image norm that is not proved.')
+        raise ValueError(
+            'bound must be "rows" where a column is ordered: for the image norm that is not proved. Or cut the column '
+            "by ask.bins instead of ask.ordered (--bins, not --ordered)."
+        )
     if bound == "image" and not len(cube) <= MOST_COLUMNS:
         raise ValueError(f'bound must be "rows" for a cube of more than {MOST_COLUMNS} columns, got {len(cube)}.')

@@ -18,11 +18,14 @@ Choice = Mapping[str, Any]
 
 
 def labels(column: CubeColumn) -> tuple[Any, ...]:
-    """Keys, or bins as text."""
+    """Keys, or bins as text: numbers beyond the edges count in the first and the last."""
     if column.keys:
         return column.keys
     pairs = list(pairwise(column.edges))
-    return tuple(f"[{low:.15g}, {high:.15g}{']' if high == pairs[-1][1] else ')'}" for low, high in pairs)
+    words = [f"[{low:.15g}, {high:.15g}{']' if high == pairs[-1][1] else ')'}" for low, high in pairs]
+    words[0] += " and below"
+    words[-1] += " and above"
+    return tuple(words)
 
 
 def applied(cells: Floats, questions: Sequence[Floats]) -> Floats:
@@ -34,21 +37,38 @@ def applied(cells: Floats, questions: Sequence[Floats]) -> Floats:
 
 def indicator(column: CubeColumn, where: Choice) -> Floats:
     """Which values of a column are chosen; all, where nothing is said of it."""
-    if column.name not in where:
-        return np.ones((1, column.size))
-    given = where[column.name]
-    several = isinstance(given, Iterable) and not isinstance(given, str | tuple)
-    values = list(given) if several else [given]
-    known = list(column.keys) if column.keys else [low for low, _ in column.labels]
     found = np.zeros((1, column.size))
-    for value in values:
+    if column.name not in where:
+        return found + 1.0
+    given = where[column.name]
+    if isinstance(given, slice):
+        found[0, _between(column, given)] = 1.0
+        return found
+    several = isinstance(given, Iterable) and not isinstance(given, str | tuple)
+    known = list(column.keys) if column.keys else [low for low, _ in column.labels]
+    for value in list(given) if several else [given]:
         if value not in known:
-            what = "values" if column.keys else "bins by their lower edge"
-            raise KeyError(
-                f"no {value!r} in column {column.name!r}, whose {what} are {', '.join(map(repr, known[:20]))}."
-            )
+            what = "values are" if column.keys else "bins have the lower edges"
+            raise KeyError(f"no {value!r} in column {column.name!r}, whose {what} {_some(known)}.")
         found[0, known.index(value)] = 1.0
     return found
+
+
+def _between(column: CubeColumn, ends: slice) -> slice:
+    """The bins between two edges."""
+    edges = list(column.edges)
+    for end in (ends.start, ends.stop):
+        if end is not None and end not in edges:
+            what = f"edges are {_some(edges)}" if edges else "values are no bins"
+            raise KeyError(f"no {end!r} in column {column.name!r}, whose {what}.")
+    low = 0 if ends.start is None else edges.index(ends.start)
+    return slice(low, column.size if ends.stop is None else edges.index(ends.stop))
+
+
+def _some(known: Sequence[Any]) -> str:
+    """Values for a refusal; not all, where there are many."""
+    shown = ", ".join(map(repr, known[:20]))
+    return shown if len(known) <= 20 else f"{shown}, and {len(known) - 20} more"
 
 
 def quantile_estimate(

@@ -81,7 +81,8 @@ def said(budget: Budget, known: Known | None, event: Mapping[str, Any]) -> Event
 
 def _otherwise(budget: Budget) -> str:
     return (
-        f'If it is the same {budget.unit} all the same, say why in words: same_unit="..." (--same-unit). The words '
+        f'If it is the same {budget.unit} all the same, say why in words: Curator(..., same_unit="...") '
+        "(--same-unit). The words "
         "will be in the entry."
     )
 

@@ -1,5 +1,6 @@
 """Tables of a cube, or of a release: a heat map of two columns with its errors, and shares below with their band."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from psidp.present.figures.theme import Chart, altair, colours, data, finished
@@ -56,22 +57,27 @@ def heat_map(answer: Any, statistic: str = "") -> Chart:
     return finished(chart, f"{rows[0][1].statistic} by {answer.by[0]} and {answer.by[1]}", said, *grey)
 
 
-def shares_below(answer: Any) -> Chart:
-    """The cumulative distribution of a column with its band, a line for each group: what `Cube.cdf` gave."""
+def shares_below(answer: Any, groups: Sequence[Any] = ()) -> Chart:
+    """The cumulative distribution of a column with its band, a line for each group: what `Cube.cdf` gave.
+
+    groups: which of the groups to show, such as ["AA", "DL"]; all unless told.
+    """
     alt = altair()
+    chosen = {key if isinstance(key, tuple) else (key,) for key in groups}
     rows = [
         {
             "x": float(key[-1]), "kind": ", ".join(map(_word, key[:-1])) or answer.by[-1], "value": e.value,
             "lower": e.lower, "upper": e.upper,
         }
         for key, e in answer.rows
-        if not e.flag
+        if not e.flag and (not chosen or key[:-1] in chosen)
     ]  # fmt: skip
-    hidden = {key[:-1] for key, e in answer.rows if e.flag}
+    hidden = {key[:-1] for key, e in answer.rows if e.flag and (not chosen or key[:-1] in chosen)}
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     if not 0 < len(kinds) <= len(LINES):
         raise ValueError(
-            f"a picture of shares must have 1 to {len(LINES)} groups that noise does not hide, got {len(kinds)}."
+            f"a picture of shares must have 1 to {len(LINES)} groups without a flag, got {len(kinds)}. "
+            "Name some: groups=[...]."
         )
     colour = colours(
         {kind: LIGHT[LINES[i]] for i, kind in enumerate(kinds)}, legend=None if len(kinds) == 1 else alt.Legend()
@@ -85,7 +91,9 @@ def shares_below(answer: Any) -> Chart:
     )
     said = f"each group's band holds it everywhere with chance {answer.confidence:g}"
     left = (
-        [f"not shown, since noise hides them: {', '.join(', '.join(map(_word, k)) for k in hidden)}"] if hidden else []
+        [f"not shown, since noise or clipping hides them: {', '.join(', '.join(map(_word, k)) for k in hidden)}"]
+        if hidden
+        else []
     )
     return finished(band + line, f"Shares below {answer.by[-1]}", said, *left)
 

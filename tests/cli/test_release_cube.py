@@ -1,0 +1,117 @@
+"""psidp release cube: the same tables as in Python, in a folder or as CSV, refused before anything is spent."""
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import psidp
+from psidp.cli.main import app, main
+
+ASKED = (
+    "--rows-are-units --column ward:A,B --column month:1..3 --ordered wait:0,10,20,40 --psi 1 --mean wait:0:40 "
+    "--quantiles wait:0.5,0.9:ward"
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    dice = np.random.default_rng(8)
+    frame = pd.DataFrame(
+        {"who": dice.integers(0, 50, 500), "ward": dice.choice(["A", "B"], 500), "month": dice.integers(1, 4, 500)}
+    ).assign(wait=dice.gamma(2.0, 8.0, 500))
+    frame.to_parquet(tmp_path / "visits.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["release", "cube", "visits.parquet", *" ".join(words).split()])
+
+
+def refused(capsys, monkeypatch, words):
+    monkeypatch.setattr("sys.argv", ["psidp", "release", "cube", "visits.parquet", *words.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_a_folder_holds_a_file_for_each_table_and_the_cube_itself(folder):
+    done = run(ASKED, "--up-to 2 -o tables")
+    assert done.exit_code == 0, done.output
+    names = sorted(path.name for path in (folder / "tables").iterdir())
+    assert names[0] == "01-ward.csv"
+    assert "04-ward-month.csv" in names
+    assert names[-2:] == ["07-quantiles-wait-ward.csv", "cube.json"]
+    cube = psidp.Cube.from_dict(json.loads((folder / "tables" / "cube.json").read_text()))
+    with (folder / "tables" / "04-ward-month.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["value"]) for row in rows] == [row["value"] for row in cube.table("ward", "month")]
+    assert "all tables together" in done.stderr
+
+
+def test_tables_come_as_csv_where_nobody_watches_and_as_json_where_asked(folder):
+    plain = run(ASKED, "--tables ward,month --tables ward,wait")
+    assert plain.stdout.startswith("ward,month,statistic,value,standard_error,lower,upper,flag\nA,1,count,")
+    assert json.loads(run(ASKED, "--tables ward,wait --json").stdout)["kind"] == "cube"
+
+
+def test_a_plan_reads_and_spends_nothing_and_wanted_errors_name_their_price(folder):
+    words = ASKED.replace("--psi 1", "")
+    shown = run(words, "--error 1:5 --error ward,month:9 --error 2:20 --plan")
+    assert "It would cost psi = " in shown.stdout
+    assert "ward, month (6 cells): standard error of count 8.9" in shown.stdout or "count 9" in shown.stdout
+    assert json.loads(run(ASKED, "--plan --json").stdout)["strategies"]["wait"].startswith("3 bins in order")
+
+
+def test_a_ledger_pays_once_and_a_retry_costs_nothing(folder):
+    with psidp.Ledger(folder / "ledger.db") as ledger:
+        ledger.open("survey", psi=2.0, unit="patient", actor="Ann", purpose="test")
+    words = (
+        "--unit-column who --column ward:A,B --psi 1 --contribution auto --ledger ledger.db --budget survey --up-to 1"
+    )
+    first, again = (run(words, "--retry-key one") for _ in range(2))
+    assert first.exit_code == again.exit_code == 0
+    assert first.stdout == again.stdout
+    assert "answered before" in again.stderr
+    with psidp.Ledger(folder / "ledger.db") as ledger:
+        assert ledger.remaining("survey").psi == pytest.approx(3**0.5, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("--rows-are-units --psi 1 --column wrd:A,B", "wrd"),
+        ("--rows-are-units --psi 1 --column ward", "column:value"),
+        ("--rows-are-units --psi 1 --column month:3..1", "count up"),
+        ("--rows-are-units --psi 1 --column ward:A --column ward:B", "different columns"),
+        ("--rows-are-units --psi 1 --bins wait:5,3", "'wait'"),
+        ("--rows-are-units --psi 1 --column wait:1,2", "--bins or --ordered"),
+        ("--rows-are-units --psi 1 --column ward:A --quantiles ward:0.5", "--ordered or --bins column"),
+        ("--rows-are-units --psi 1 --bins wait:0,5,9 --quantiles wait:1.5", r"(0, 1)"),
+        ("--rows-are-units --psi 1 --bins wait:0,5,9 --quantiles wait:half", "0.5,0.9"),
+        ("--rows-are-units --psi 1 --up-to 1 --bins wait:0,5 --column ward:A,B --quantiles wait:0.5:ward", "together"),
+        ("--rows-are-units --column ward:A,B --error 1:x", "must be a number"),
+        ("--rows-are-units --column ward:A,B --error x", "columns:error"),
+        ("--psi 1 --column ward:A,B", "--unit-column"),
+        ("--rows-are-units --psi 1 --column ward:A,B -o full", "empty folder"),
+        ("--rows-are-units --psi 1 --column ward:A,B --tables ward,moon", "moon"),
+    ],
+)  # fmt: skip
+def test_bad_words_are_refused_with_what_to_do(folder, capsys, monkeypatch, change, words):
+    (folder / "full").mkdir()
+    (folder / "full" / "paid.csv").write_text("kept")
+    assert words in refused(capsys, monkeypatch, change)
+    assert (folder / "full" / "paid.csv").read_text() == "kept"
+
+
+def test_a_columns_name_leads_out_of_no_folder(folder):
+    frame = pd.read_parquet("visits.parquet").rename(columns={"ward": "../../evil"})
+    frame.to_parquet("visits.parquet")
+    done = run("--rows-are-units --column ../../evil:A,B --psi 1 --up-to 1 -o tables")
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in (folder / "tables").iterdir()) == ["01-______evil.csv", "cube.json"]
