@@ -25,6 +25,8 @@ CAPS = [
     {"at_most": 2, "apart": 2},
     {"each": "month"},
     {"each": 3, "at_most": 2},
+    {"each": 12},
+    {"each": 40, "at_most": 12},
 ]
 
 

@@ -21,20 +21,21 @@ class PeriodCap:
     Args:
         at_most: how many periods count in all; None for any number.
         apart: a period counts where the unit has no row in the apart - 1 periods before it.
-        buckets: the periods in which buckets begin, after the first; of each, the unit's first period counts.
+        buckets: the periods in which buckets begin, from the first on; of each, the unit's first period counts. None
+            where there are no buckets.
     """
 
     at_most: int | None = None
     apart: int = 1
-    buckets: tuple[int, ...] = ()
+    buckets: tuple[int, ...] | None = None
 
     def kept(self, cells: Any) -> Any:
         """The cells of a unit, by period and group, that count."""
         pairs = cells.select(UNIT, PERIOD).distinct()
         if self.apart > 1:
             pairs = self._after_a_break(pairs)
-        if self.buckets:
-            bucket = stairs(pairs[PERIOD], [whole(n) for n in self.buckets], range(len(self.buckets) + 1))
+        if self.buckets is not None:
+            bucket = stairs(pairs[PERIOD], [whole(n) for n in self.buckets[1:]], range(len(self.buckets)))
             pairs = _first(pairs.mutate(bucket=bucket), [UNIT, "bucket"], 1)
         if self.at_most is not None:
             pairs = _first(pairs, [UNIT], self.at_most)

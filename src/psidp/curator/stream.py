@@ -234,9 +234,11 @@ class Stream:
 
 def _cap(participation: Participation, periods: int) -> PeriodCap | None:
     """The rule that makes a promise true; none where it promises nothing."""
-    starts = Participation(each=participation.each).starts(periods) if participation.each is not None else []
-    cap = PeriodCap(participation.at_most, participation.apart, tuple(start + 1 for start in starts[1:]))
-    return None if cap == PeriodCap(periods) or cap == PeriodCap() else cap
+    promise, buckets = participation, None
+    if promise.each is not None:
+        buckets = tuple(start + 1 for start in Participation(each=promise.each).starts(periods))
+    cap = PeriodCap(promise.at_most, promise.apart, buckets)
+    return None if cap == PeriodCap(periods) else cap
 
 
 def stream_question(
