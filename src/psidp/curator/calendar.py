@@ -75,12 +75,12 @@ class Calendar:
             lengths[bucket] = lengths.get(bucket, 0) + 1
         return tuple(lengths.values())
 
-    def numbered(self, rows: Any, arrived: str, last: int, name: str) -> Any:
-        """The rows that arrived in periods 1 to `last`, with the number of their period. Comparisons alone."""
-        kind = rows[arrived].type()
-        edges = [_literal(self.begin(number), kind) for number in range(1, last + 2)]
-        inside = rows.filter((rows[arrived] >= edges[0]) & (rows[arrived] < edges[-1]))
-        return inside.mutate(**{name: stairs(inside[arrived], edges[1:-1], range(1, last + 1))})
+    def numbered(self, rows: Any, column: str, first: int, last: int, name: str) -> Any:
+        """The rows whose column lies in periods first to last, with the number of their period. Comparisons alone."""
+        kind = rows[column].type()
+        edges = [_literal(self.begin(number), kind) for number in range(first, last + 2)]
+        inside = rows.filter((rows[column] >= edges[0]) & (rows[column] < edges[-1]))
+        return inside.mutate(**{name: stairs(inside[column], edges[1:-1], range(first, last + 1))})
 
 
 def as_date(name: str, value: Any) -> datetime.date:
