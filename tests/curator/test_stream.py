@@ -12,6 +12,7 @@ import pytest
 
 import psidp
 from psidp import Curator, Ledger, ask
+from psidp.curator.calendar import Calendar
 from reference.stream_totals import START, stream_totals
 
 SCHEMA = pa.schema([("u", pa.int64()), ("g", pa.string()), ("v", pa.float64()), ("a", pa.timestamp("us"))])
@@ -155,6 +156,25 @@ def test_dates_and_columns_of_text_are_read_as_days(book, tmp_path):
     full = [r for r in rows if None not in (r["u"], r["g"], r["a"])]
     read = stream(tmp_path / "rows.csv", book, asks=ASKS[:1])
     assert without_zeros(exact(read, 12)) == expected(made, full, 12, at_most=3)
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"])
+@pytest.mark.parametrize("since", ["2026-01-01", "1969-12-29"])
+def test_a_period_begins_at_midnight_in_utc_whatever_the_columns_type(kind, since):
+    """Also in a session of another time zone, before 1970, and beside instants without end."""
+    first, zone = datetime.date.fromisoformat(since), "+00" if kind == "timestamptz" else ""
+    days = [first + datetime.timedelta(days=i) for i in range(-1, 6)]
+    seconds = ["00:00:00", "23:59:59"] + ["23:59:59.999999"] * (kind in ("timestamp", "timestamp_ns", "timestamptz"))
+    texts = [f"{day} {second}{zone}" for day in days for second in seconds]
+    connection = ibis.duckdb.connect(threads=1)
+    connection.con.execute("SET TimeZone = 'America/New_York'")
+    connection.con.execute(
+        f"CREATE TABLE t AS SELECT x, x::{kind} AS a FROM (SELECT unnest(?) AS x)", [[*texts, "infinity", "-infinity"]]
+    )
+    numbered = Calendar("day", first, 5).numbered(connection.table("t"), "a", 1, 5, "p")
+    found = {row["x"]: row["p"] for row in connection.to_pyarrow(numbered.select("x", "p")).to_pylist()}
+    wanted = {text: days.index(datetime.date.fromisoformat(text[:10])) for text in texts}
+    assert found == {text: number for text, number in wanted.items() if 1 <= number <= 5}
 
 
 def test_what_counts_in_a_period_never_changes_when_more_arrives(book):
