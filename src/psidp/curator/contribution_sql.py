@@ -141,6 +141,11 @@ class Totals:
     def _weighted_by_period(self, cells: Any) -> Any:
         """Cells that count, with their unit's weights in their period: window functions in the order of the periods."""
         small, large = self._squared(cells)
+        shifts = {j: shift for j in range(len(self.parts)) if (shift := self._shift(j))}
+        for j, shift in shifts.items():  # c is rows times 2^shift: rows are squared, in 64 bits and one column
+            rows = cells[f"c{j}"] >> shift
+            small[f"q{j}"] = rows * rows
+            del large[f"b{j}"]
         squared = cells.mutate(**small, **large)
         sums = {name: squared[name] for name in (*small, *large)}
         if self.by:
@@ -148,8 +153,20 @@ class Totals:
             sums |= {name: squared[name].sum().over(of_period()) for name in large}
         cells = squared.mutate(**sums, **(self.cap.seen(squared) if self.cap else {}))
         cells = self.cap.kept(cells) if self.cap else cells
-        norms = {f"s{j}": _together(cells[f"q{j}"], cells[f"b{j}"]) for j in range(len(self.parts))}
+        norms = {
+            f"s{j}": cells[f"q{j}"].cast(f"!{WIDE}") * _decimal(4 ** shifts[j]).cast("decimal(19, 0)")
+            if j in shifts
+            else _together(cells[f"q{j}"], cells[f"b{j}"])
+            for j in range(len(self.parts))
+        }
         return self._with_weights(cells.mutate(**norms))
+
+    def _shift(self, j: int) -> int:
+        """Where an aggregate is a number of rows that fits 31 bits, each 2^shift: that shift; else 0."""
+        vector, grid = self.coordinates[j], self.parts[j][1]
+        row = vector[0].weight
+        plain = len(vector) == 1 and not vector[0].power and row.bit_count() == 1 and grid.bound >= row
+        return row.bit_length() - 1 if plain and grid.most >> (row.bit_length() - 1) <= 1 << 31 else 0
 
     def _with_weights(self, norms: Any) -> Any:
         """With the weights w0, w1, ... that squared norms s0, s1, ... have."""
