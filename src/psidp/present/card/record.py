@@ -15,7 +15,7 @@ from psidp.maths.normal import UNIT
 from psidp.present.card.events import Event, alone, covering, described, in_words, read, upper_ends
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
-from psidp.present.card.streams import Streaming, stream_words
+from psidp.present.card.stream_words import Streaming, stream_words
 from psidp.present.finite import finite
 from psidp.present.words import DELTAS, EPSILONS, sentences
 from psidp.symbols import symbol, whole
