@@ -93,3 +93,19 @@ def test_refusals_are_the_sentences_of_python(psidp, options, words):
     code, out, err = psidp("plan", options=options)
     assert (code, out) == (2, "")
     assert err.startswith(f"psidp: {words}")
+
+
+def test_a_seal_and_a_column_of_days_take_the_place_of_arrivals(psidp, tmp_path):
+    """The options of the fixture name `arrived`, so that both rules at once are refused; each alone goes through."""
+    both = ["--seal", "visits.seal", "--dated", "loaded_at"]
+    code, _, err = psidp("open", *both)
+    assert code == 2
+    assert 'one of arrived and totals="sealed" must be given' in err
+    code, _, err = psidp("open", *both, "--arrived", "", "--wait-hours", "-1")
+    assert code == 2
+    assert "--wait-hours must be in [0, 1000000], got -1.0." in err
+    assert psidp("open", *both, "--arrived", "")[0] == 0
+    code, out, _ = psidp("publish", *both, "--arrived", "")
+    assert (code, len(rows_of(out))) == (0, 6)
+    assert rows_of(psidp("publish", *both, "--arrived", "")[1]) == []
+    assert (tmp_path / "visits.seal").stat().st_mode & 0o077 == 0

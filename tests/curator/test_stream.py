@@ -12,6 +12,7 @@ import pytest
 
 import psidp
 from psidp import Curator, Ledger, ask
+from psidp.curator.calendar import Calendar
 from reference.stream_totals import START, stream_totals
 
 SCHEMA = pa.schema([("u", pa.int64()), ("g", pa.string()), ("v", pa.float64()), ("a", pa.timestamp("us"))])
@@ -25,6 +26,8 @@ CAPS = [
     {"at_most": 2, "apart": 2},
     {"each": "month"},
     {"each": 3, "at_most": 2},
+    {"each": 12},
+    {"each": 40, "at_most": 12},
 ]
 
 
@@ -117,11 +120,16 @@ def expected(made, rows, last, **cap):
     """The oracle's totals of every aggregate, as the stream has them."""
     found = {}
     groups = {(g,) for g in GROUPS}
-    for j, (aggregate, grid) in enumerate(zip(made._query.asks, made._grids, strict=True)):
+    for j, (aggregate, grid) in enumerate(zip(made._query.asks, made._totals.rows.grids, strict=True)):
         one = stream_totals(rows, aggregate, grid, since=START, days=7, last=last, groups=groups, **cap)
         for where, (total,) in one.items():
             found.setdefault(where, [0] * len(made._query.asks))[j] = total
     return found
+
+
+def exact(made, last):
+    """What the engine has, by group and period."""
+    return made._totals.rows.exact(made._totals._query(last))
 
 
 def without_zeros(found):
@@ -133,31 +141,50 @@ def test_every_engine_has_the_totals_of_plain_python(place, book):
     table = place(rows)
     for i, cap in enumerate(CAPS):
         made = stream(table, book, f"s{i}", **cap)
-        assert without_zeros(made._exact(12)) == expected(made, rows, 12, **cap), cap
+        assert without_zeros(exact(made, 12)) == expected(made, rows, 12, **cap), cap
 
 
 def test_dates_and_columns_of_text_are_read_as_days(book, tmp_path):
     rows = [row | {"a": row["a"] and row["a"].date()} for row in made_rows(2)]
     dates = pa.Table.from_pylist(rows, SCHEMA.set(3, pa.field("a", pa.date32())))
     made = stream(dates, book, asks=ASKS[:1])
-    assert without_zeros(made._exact(12)) == expected(made, rows, 12, at_most=3)
+    assert without_zeros(exact(made, 12)) == expected(made, rows, 12, at_most=3)
     text = "u,g,v,a\n" + "".join(
         f"{r['u']},{r['g']},1,{r['a']}\n" for r in rows if None not in (r["u"], r["g"], r["a"])
     )
     (tmp_path / "rows.csv").write_text(text)
     full = [r for r in rows if None not in (r["u"], r["g"], r["a"])]
     read = stream(tmp_path / "rows.csv", book, asks=ASKS[:1])
-    assert without_zeros(read._exact(12)) == expected(made, full, 12, at_most=3)
+    assert without_zeros(exact(read, 12)) == expected(made, full, 12, at_most=3)
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"])
+@pytest.mark.parametrize("since", ["2026-01-01", "1969-12-29"])
+def test_a_period_begins_at_midnight_in_utc_whatever_the_columns_type(kind, since):
+    """Also in a session of another time zone, before 1970, and beside instants without end."""
+    first, zone = datetime.date.fromisoformat(since), "+00" if kind == "timestamptz" else ""
+    days = [first + datetime.timedelta(days=i) for i in range(-1, 6)]
+    seconds = ["00:00:00", "23:59:59"] + ["23:59:59.999999"] * (kind in ("timestamp", "timestamp_ns", "timestamptz"))
+    texts = [f"{day} {second}{zone}" for day in days for second in seconds]
+    connection = ibis.duckdb.connect(threads=1)
+    connection.con.execute("SET TimeZone = 'America/New_York'")
+    connection.con.execute(
+        f"CREATE TABLE t AS SELECT x, x::{kind} AS a FROM (SELECT unnest(?) AS x)", [[*texts, "infinity", "-infinity"]]
+    )
+    numbered = Calendar("day", first, 5).numbered(connection.table("t"), "a", 1, 5, "p")
+    found = {row["x"]: row["p"] for row in connection.to_pyarrow(numbered.select("x", "p")).to_pylist()}
+    wanted = {text: days.index(datetime.date.fromisoformat(text[:10])) for text in texts}
+    assert found == {text: number for text, number in wanted.items() if 1 <= number <= 5}
 
 
 def test_what_counts_in_a_period_never_changes_when_more_arrives(book):
     rows = made_rows(3)
     for i, cap in enumerate(CAPS):
         made = stream(in_duckdb(None, rows), book, f"s{i}", **cap)
-        whole = made._exact(12)
+        whole = exact(made, 12)
         for last in (1, 4, 9):
             early = [r for r in rows if r["a"] and r["a"] < moment(7 * last)]
-            then = stream(in_duckdb(None, early), book, f"s{i}", **cap)._exact(last)
+            then = exact(stream(in_duckdb(None, early), book, f"s{i}", **cap), last)
             assert then == {place: total for place, total in whole.items() if place[1] <= last}
 
 
@@ -202,8 +229,8 @@ def test_neighbouring_tables_of_an_engine_are_within_the_bound(place, book):
     made, tables = stream(frame([]), book), versions(4, 99)
 
     def difference(rows, t):
-        with_unit = stream(place(tables[t - 1]), book)._exact(t)
-        without = stream(place([r for r in tables[t - 1] if r["u"] != 99]), book)._exact(t)
+        with_unit = exact(stream(place(tables[t - 1]), book), t)
+        without = exact(stream(place([r for r in tables[t - 1] if r["u"] != 99]), book), t)
         zeros = [0, 0, 0]
         places = {*with_unit, *without}
         return {p: [a - b for a, b in zip(with_unit.get(p, zeros), without.get(p, zeros), strict=True)] for p in places}
@@ -266,9 +293,12 @@ class Stopped(BaseException):
     """A process that ends at a line."""
 
 
-def stopped_at(line, work):
+LINES = ("curator/stream.py", "stream_totals.py", "stream_record.py", "stream_store.py", "ledger/spend.py")
+
+
+def stopped_at(line, work, files=LINES):
     """Run until the line of this number, in the order in which lines first run; whether it got there."""
-    files, seen = ("curator/stream.py", "stream_record.py", "stream_store.py", "ledger/spend.py"), set()
+    seen = set()
 
     def trace(frame_, event, _):
         if not frame_.f_code.co_filename.endswith(files):
@@ -311,6 +341,17 @@ def test_interrupted_at_any_line_it_goes_on_with_the_same_numbers(tmp_path, cloc
         paid = [e.key for e in book.entries() if e.state == "spent" and e.psi > 0]
         assert len(paid) == len(set(paid)) > 20
         book.verify()
+
+
+def test_a_release_under_a_key_of_the_streams_is_not_taken_for_its_numbers(book, clock):
+    table, clock.now = frame(made_rows(5)), moment(8)
+    made = stream(table, book).open()
+    curator = Curator(table, unit="u", ledger=book, budget="survey")
+    curator.release(ask.count(), psi=0.1, retry_key="stream visits: period 1")
+    assert made.published == 0
+    with pytest.raises(psidp.errors.KeyConflictError, match="was used for another request"):
+        made.publish()
+    assert made.series() == []
 
 
 def test_columns_that_come_later_do_not_end_a_stream_but_other_terms_are_refused(book, clock):
@@ -364,6 +405,7 @@ def test_rows_that_are_their_own_units_are_in_one_period(book, clock):
         ({"asks": [ask.count(contribution="auto")]}, "contribution must be a number in a stream"),
         ({"periods": 10**6}, "periods must end before the year 10000"),
         ({"psi": 0.0}, "psi .* must be above 0"),
+        ({"wait": datetime.timedelta(hours=-1)}, "wait .* must not be negative"),
     ],
 )
 def test_nonsense_is_refused_by_name_and_nothing_is_spent(book, terms, words):

@@ -91,7 +91,7 @@ def test_a_plan_without_psi_is_refused(psi):
         (Participation(3, apart=2), "at most 3 periods, any two at least 2 apart"),
         (Participation(apart=2), "any two at least 2 apart"),
         (Participation(3, each=7), "at most 3 periods, at most one of each 7 periods"),
-        (Participation(each=(31, 28)), "at most one of each of 2 buckets"),
+        (Participation(each=(31, 28)), "at most one in each of 2 buckets"),
     ],
 )
 def test_a_participation_is_said_and_comes_back_from_json(participation, said):

@@ -3,6 +3,7 @@
 import csv
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any
@@ -42,9 +43,12 @@ def _stream(
     every: Annotated[str, _option("--every", "day, week, month, quarter or year")],
     since: Annotated[str, _option("--since", "first day of the first period, such as 2026-01-05")],
     periods: Annotated[int, _option("--periods", "how many there will be at most")],
-    arrived: Annotated[str, _option("--arrived", "the column that says when a row came into the table")],
     ledger: Annotated[str, _option("--ledger", "where spending is written down: a file or postgresql://")],
     budget: Annotated[str, _option("--budget", "the budget that pays")],
+    arrived: Annotated[str, _option("--arrived", "the column that says when a row came into the table")] = "",
+    seal: Annotated[str, _option("--seal", "or a secret file of yours that keeps closed periods; with --dated")] = "",
+    dated: Annotated[str, _option("--dated", "with --seal: the column of the day that a row is about")] = "",
+    wait_hours: Annotated[float, _option("--wait-hours", "hours after its end that a period is published")] = 1.0,
     unit_column: Annotated[str, _option("--unit-column", "names units of privacy, such as patient_id")] = "",
     rows_are_units: Annotated[bool, _option("--rows-are-units", "every row is its own unit")] = False,
     count: Annotated[bool, _option("--count", "how many rows")] = False,
@@ -75,11 +79,19 @@ def _stream(
     bucket: Any = int(each) if each.isdecimal() else each or None
     kind: Any = every
     made = curator.stream(
-        name, *asks, psi=psi, every=kind, since=since, periods=periods, arrived=arrived, at_most=at_most, apart=apart,
-        each=bucket, by=by, groups=groups_of(curator, by, groups, ""), where=where, contribution=contribution,
-        windows=windows, confidence=confidence,
+        name, *asks, psi=psi, every=kind, since=since, periods=periods, arrived=arrived or None,
+        totals="sealed" if seal or dated else None, dated=dated or None, seal=seal or None, at_most=at_most,
+        apart=apart, each=bucket, by=by, groups=groups_of(curator, by, groups, ""), where=where,
+        contribution=contribution, windows=windows, confidence=confidence, wait=_hours(wait_hours),
     )  # fmt: skip
     return curator, made
+
+
+def _hours(number: float) -> timedelta:
+    """So many hours."""
+    if not 0.0 <= number <= 1e6:
+        raise ValueError(f"--wait-hours must be in [0, 1000000], got {number}.")
+    return timedelta(hours=number)
 
 
 def _with_stream(command: Callable[..., None]) -> Callable[..., None]:

@@ -12,7 +12,7 @@ from operator import and_
 from typing import Any
 
 from psidp.curator.ask import Aggregate
-from psidp.curator.period_cap import OWNER, PERIOD, UNIT, PeriodCap
+from psidp.curator.period_cap import OWNER, PERIOD, UNIT, PeriodCap, of_period
 from psidp.curator.row_sql import Coordinate, coordinates, ibis_library, number, real, stairs, usable, whole
 from psidp.mechanism.clipping import SHIFT, IntegerGrid
 
@@ -74,6 +74,9 @@ class Totals:
         if self.unit is None:
             return self._summed(rows, {f"c{i}": rows[f"c{i}"] for i in range(len(flat))})
         cells = self._cells(rows, flat)
+        if self.period is not None:
+            weighted = self._weighted_by_period(cells)
+            return self._summed(weighted, self._added(weighted))
         norms = self._norms(cells)
         weighted = self._weighted(cells, norms)
         totals = self._summed(weighted, self._added(weighted))
@@ -106,8 +109,7 @@ class Totals:
         sums = {f"c{i}": self._over_rows(rows, f"c{i}", c) for i, c in enumerate(flat)}
         names = [UNIT, *self.groups]
         cells = rows.group_by(names).aggregate(**sums)
-        cells = cells.select(*names, **{f"c{i}": c.of_unit(cells[f"c{i}"]) for i, c in enumerate(flat)})
-        return cells if self.cap is None else self.cap.kept(cells)
+        return cells.select(*names, **{f"c{i}": c.of_unit(cells[f"c{i}"]) for i, c in enumerate(flat)})
 
     def _over_rows(self, rows: Any, name: str, coordinate: Coordinate) -> Any:
         """The exact sum over a unit's rows in a group."""
@@ -117,31 +119,68 @@ class Totals:
 
     def _norms(self, cells: Any) -> Any:
         """One row a unit: its squared norms s0, s1, ... under each aggregate, exact; with the cell where it is one."""
-        small, large, i = {}, {}, 0
-        for j, vector in enumerate(self.coordinates):
-            small[f"q{j}"], large[f"b{j}"] = _squares([cells[f"c{i + n}"] for n in range(len(vector))])
-            i += len(vector)
+        small, large = self._squared(cells)
         if not self.groups:
             squared = cells.mutate(**small, **large)
             added = {f"s{j}": _together(squared[f"q{j}"], squared[f"b{j}"]) for j in range(len(self.parts))}
             return squared.mutate(**added)
-        squared = cells.select(UNIT, *self._periods, **small, **large)
+        squared = cells.select(UNIT, **small, **large)
         sums = {name: self._sum(squared[name]) for name in small} | {name: squared[name].sum() for name in large}
-        units = squared.group_by([UNIT, *self._periods]).aggregate(**sums)
+        units = squared.group_by(UNIT).aggregate(**sums)
         added = {f"s{j}": _together(units[f"q{j}"], units[f"b{j}"]) for j in range(len(self.parts))}
-        return units.select(UNIT, *self._periods, **added)
+        return units.select(UNIT, **added)
+
+    def _squared(self, cells: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The squared norms of cells under each aggregate, in two parts."""
+        small, large, i = {}, {}, 0
+        for j, vector in enumerate(self.coordinates):
+            small[f"q{j}"], large[f"b{j}"] = _squares([cells[f"c{i + n}"] for n in range(len(vector))])
+            i += len(vector)
+        return small, large
+
+    def _weighted_by_period(self, cells: Any) -> Any:
+        """Cells that count, with their unit's weights in their period: window functions in the order of the periods."""
+        small, large = self._squared(cells)
+        shifts = {j: shift for j in range(len(self.parts)) if (shift := self._shift(j))}
+        for j, shift in shifts.items():  # c is rows times 2^shift: rows are squared, in 64 bits and one column
+            rows = cells[f"c{j}"] >> shift
+            small[f"q{j}"] = rows * rows
+            del large[f"b{j}"]
+        squared = cells.mutate(**small, **large)
+        sums = {name: squared[name] for name in (*small, *large)}
+        if self.by:
+            sums = {name: self._sum(squared[name]).over(of_period()) for name in small}
+            sums |= {name: squared[name].sum().over(of_period()) for name in large}
+        cells = squared.mutate(**sums, **(self.cap.seen(squared) if self.cap else {}))
+        cells = self.cap.kept(cells) if self.cap else cells
+        norms = {
+            f"s{j}": cells[f"q{j}"].cast(f"!{WIDE}") * _decimal(4 ** shifts[j]).cast("decimal(19, 0)")
+            if j in shifts
+            else _together(cells[f"q{j}"], cells[f"b{j}"])
+            for j in range(len(self.parts))
+        }
+        return self._with_weights(cells.mutate(**norms))
+
+    def _shift(self, j: int) -> int:
+        """Where an aggregate is a number of rows that fits 31 bits, each 2^shift: that shift; else 0."""
+        vector, grid = self.coordinates[j], self.parts[j][1]
+        row = vector[0].weight
+        plain = len(vector) == 1 and not vector[0].power and row.bit_count() == 1 and grid.bound >= row
+        return row.bit_length() - 1 if plain and grid.most >> (row.bit_length() - 1) <= 1 << 31 else 0
+
+    def _with_weights(self, norms: Any) -> Any:
+        """With the weights w0, w1, ... that squared norms s0, s1, ... have."""
+        numbered = list(enumerate(lattice for _, lattice in self.parts))
+        tried = norms.mutate(**{f"n{j}": _quotient(norms[f"s{j}"], lattice) for j, lattice in numbered})
+        return tried.mutate(**{f"w{j}": _weight(tried[f"s{j}"], tried[f"n{j}"], lattice) for j, lattice in numbered})
 
     def _weighted(self, cells: Any, norms: Any) -> Any:
         """Cells with their unit's weights w0, w1, ...; where there is one group, a unit is one cell."""
-        numbered = list(enumerate(lattice for _, lattice in self.parts))
-        tried = norms.mutate(**{f"n{j}": _quotient(norms[f"s{j}"], lattice) for j, lattice in numbered})
-        weights = {f"w{j}": _weight(tried[f"s{j}"], tried[f"n{j}"], lattice) for j, lattice in numbered}
+        tried = self._with_weights(norms)
         if not self.groups:
-            return tried.mutate(**weights)
-        within = {f"{OWNER}_{PERIOD}": tried[PERIOD]} if self._periods else {}
-        units = tried.select(**{OWNER: tried[UNIT]}, **within, **weights)
-        same = [cells[UNIT] == units[OWNER], *(cells[PERIOD] == units[name] for name in within)]
-        return cells.inner_join(units, same)
+            return tried
+        units = tried.select(**{OWNER: tried[UNIT]}, **{f"w{j}": tried[f"w{j}"] for j in range(len(self.parts))})
+        return cells.inner_join(units, cells[UNIT] == units[OWNER])
 
     def _added(self, weighted: Any) -> dict[str, Any]:
         """What each cell adds to the totals."""

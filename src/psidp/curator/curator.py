@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import nan
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate, Contribution, UpTo, count
@@ -21,7 +21,8 @@ from psidp.curator.notes import flag_notes, notes_on, private_groups, what_clipp
 from psidp.curator.payment import Given, Payer
 from psidp.curator.plan import Plan, planned
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
-from psidp.curator.stream import WAIT, Stream, stream_question
+from psidp.curator.stream import WAIT, Stream
+from psidp.curator.stream_question import check_wait, place_of, stream_question
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.strategies.residual_plan import Balance
 from psidp.symbols import check_text
@@ -178,7 +179,10 @@ class Curator:
         since: datetime.date | str,
         periods: int,
         psi: float,
-        arrived: str,
+        arrived: str | None = None,
+        totals: Literal["sealed"] | None = None,
+        dated: str | None = None,
+        seal: str | Path | None = None,
         at_most: int | None = None,
         apart: int = 1,
         each: int | Every | None = None,
@@ -200,6 +204,9 @@ class Curator:
             psi: what all periods cost together.
             arrived: the column that says when a row came into the table: a row counts in the period of its arrival.
                 What arrived in a period that is over must not change; corrections arrive as rows of their own.
+            totals: "sealed", instead of `arrived`, for a table that is written anew: a row counts in the period of the
+                column `dated`, as the table is when that period is published, and the file `seal` keeps what was
+                counted. It is as secret as the table.
             at_most: the number of periods in which a unit counts, its first ones. each: a unit counts once in each
                 bucket: "month", "quarter", "year", or so many periods. apart: a unit counts in a period where it has no
                 row in the apart - 1 periods before.
@@ -212,10 +219,11 @@ class Curator:
             raise ValueError("a stream needs a ledger and a budget, which keep its strategy and what it published.")
         asked = self._question(asks, by, groups, where, psi, contribution, confidence, 0.0)
         calendar = Calendar(every, as_date("since", since), periods)
-        promise = stream_question(asked, self.table.schema(), self.untyped, arrived, calendar, at_most, apart, each)
+        promise = stream_question(asked, calendar, at_most, apart, each)
+        place = place_of(asked, self.table.schema(), self.untyped, arrived, totals, dated, seal)
         return Stream(
-            name, asked, self._engine, calendar, promise, arrived=arrived, untyped=arrived in self.untyped,
-            windows=windows, wait=wait, ledger=self.ledger, budget=self.budget, same_unit=self.same_unit,
+            name, asked, self._engine, calendar, promise, place, untyped=place.column in self.untyped, windows=windows,
+            wait=check_wait(wait), ledger=self.ledger, budget=self.budget, same_unit=self.same_unit,
         )  # fmt: skip
 
     def plan_cube(

@@ -314,6 +314,7 @@ class Engine:
         return silenced(self.name, lambda: native_types(table, names))
 
     def _rows(self, expression: Any) -> list[tuple[Any, ...]]:
+        self.backend._run_pre_execute_hooks(expression)  # lists of ours that the query joins with
         if self.name == "pyspark":
             frame = self.backend.raw_sql(self.backend.compile(expression))
             local = [field.dataType.typeName() == "timestamp" for field in frame.schema.fields]

@@ -9,9 +9,9 @@ from typing import Any
 
 from psidp.curator.row_sql import ibis_library, stairs, whole
 
-__all__ = ["OWNER", "PERIOD", "UNIT", "PeriodCap"]
+__all__ = ["OWNER", "PERIOD", "UNIT", "PeriodCap", "in_order", "of_period"]
 
-UNIT, OWNER, PERIOD = "unit", "owner", "period"
+UNIT, OWNER, PERIOD, PLACE, BEFORE = "unit", "owner", "period", "place", "before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,37 +21,47 @@ class PeriodCap:
     Args:
         at_most: how many periods count in all; None for any number.
         apart: a period counts where the unit has no row in the apart - 1 periods before it.
-        buckets: the periods in which buckets begin, after the first; of each, the unit's first period counts.
+        buckets: the periods in which buckets begin, from the first on; of each, the unit's first period counts. None
+            where there are no buckets.
     """
 
     at_most: int | None = None
     apart: int = 1
-    buckets: tuple[int, ...] = ()
+    buckets: tuple[int, ...] | None = None
+
+    def seen(self, cells: Any) -> dict[str, Any]:
+        """What decides, as columns over `in_order`: the number of the period, or the unit's period before it."""
+        ibis = ibis_library()
+        if not self._looks_back:
+            return {PLACE: ibis.dense_rank().over(in_order())} if self.at_most is not None else {}
+        before = ibis.range_window(group_by=UNIT, order_by=PERIOD, preceding=(None, 1), following=None)
+        return {BEFORE: cells[PERIOD].max().over(before)}
 
     def kept(self, cells: Any) -> Any:
-        """The cells of a unit, by period and group, that count."""
-        pairs = cells.select(UNIT, PERIOD).distinct()
-        if self.apart > 1:
-            pairs = self._after_a_break(pairs)
-        if self.buckets:
-            bucket = stairs(pairs[PERIOD], [whole(n) for n in self.buckets], range(len(self.buckets) + 1))
-            pairs = _first(pairs.mutate(bucket=bucket), [UNIT, "bucket"], 1)
-        if self.at_most is not None:
-            pairs = _first(pairs, [UNIT], self.at_most)
-        counted = pairs.select(counted_unit=pairs[UNIT], counted_period=pairs[PERIOD])
-        same = [cells[UNIT] == counted.counted_unit, cells[PERIOD] == counted.counted_period]
-        return cells.inner_join(counted, same).select(*cells.columns)
+        """The cells that count, of those with what was `seen`."""
+        if self._looks_back:
+            cells = cells.filter(cells[BEFORE].isnull() | self._far(cells))
+            if self.at_most is not None:
+                cells = cells.mutate(**{PLACE: ibis_library().dense_rank().over(in_order())})
+        return cells if self.at_most is None else cells.filter(cells[PLACE] < whole(self.at_most))
 
-    def _after_a_break(self, pairs: Any) -> Any:
-        """Periods before which the unit has no row for long enough."""
-        order = ibis_library().window(group_by=UNIT, order_by=PERIOD)
-        seen = pairs.mutate(before=pairs[PERIOD].lag().over(order))
-        far = seen.before.isnull() | (seen[PERIOD] - seen.before >= whole(self.apart))
-        return seen.filter(far).select(UNIT, PERIOD)
+    @property
+    def _looks_back(self) -> bool:
+        return self.apart > 1 or self.buckets is not None
+
+    def _far(self, cells: Any) -> Any:
+        """Whether the period before is far enough away, or in another bucket."""
+        far = cells[PERIOD] - cells[BEFORE] >= whole(self.apart)
+        if self.buckets is None:
+            return far
+        return far & (cells[BEFORE] < stairs(cells[PERIOD], [whole(n) for n in self.buckets[1:]], self.buckets))
 
 
-def _first(pairs: Any, names: list[str], number: int) -> Any:
-    """The first periods, so many, of each of these."""
-    ibis = ibis_library()
-    numbered = pairs.mutate(place=ibis.row_number().over(ibis.window(group_by=names, order_by=PERIOD)))
-    return numbered.filter(numbered.place < whole(number)).select(UNIT, PERIOD)
+def in_order() -> Any:
+    """A unit's cells in the order of their periods; those of one period are peers."""
+    return ibis_library().window(group_by=UNIT, order_by=PERIOD)
+
+
+def of_period() -> Any:
+    """A unit's cells of one period, in the same order, so that one sort serves both."""
+    return ibis_library().range_window(group_by=UNIT, order_by=PERIOD, preceding=0, following=0)

@@ -5,15 +5,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 from psidp.curator.answer import packed
-from psidp.curator.calendar import Calendar, Every, as_date
-from psidp.curator.column_types import with_types
-from psidp.curator.contribution import grid_of
-from psidp.curator.contribution_sql import Totals
+from psidp.curator.calendar import Calendar, as_date
 from psidp.curator.engine import Engine
-from psidp.curator.groups import Key, PrivateGroups, key_filter, plain_key
-from psidp.curator.period_cap import PeriodCap
+from psidp.curator.groups import Key
 from psidp.curator.query import Query
-from psidp.mechanism.clipping import IntegerGrid
+from psidp.curator.seal import Seal
+from psidp.curator.stream_question import Place
+from psidp.curator.stream_totals import ArrivedTotals, PeriodTotals, SealedTotals, StreamRows
 from psidp.mechanism.stream_plan import StreamPlan
 from psidp.mechanism.stream_record import StreamRecord
 from psidp.mechanism.stream_series import drawn, named_question, points, range_point
@@ -21,10 +19,8 @@ from psidp.mechanism.stream_store import LedgerStore
 from psidp.strategies import Participation, Workload
 from psidp.symbols import whole
 
-__all__ = ["Published", "Stream", "stream_question"]
+__all__ = ["WAIT", "Published", "Stream"]
 
-NUMBER = "psidp_period"
-KINDS = ("count", "units", "sum")
 WAIT = datetime.timedelta(hours=1)
 """How long after its end a period is published, so that what arrived in it is there."""
 
@@ -47,9 +43,10 @@ class Stream:
     `psidp.Curator.stream` makes one; what its arguments mean is said there.
 
     Guarantees:
-        All numbers of all periods together have psi for one unit's whole data, if rows only ever arrive: the column
-        `arrived` says when, and what arrived in a period that is over does not change (docs/design/streams.md). Which
-        of a unit's periods count is decided in the engine, from what arrived in them and before.
+        All numbers of all periods together have psi for one unit's whole data (docs/design/streams.md): if rows only
+        ever arrive, the column `arrived` says when, and what arrived in a period that is over does not change; or if
+        totals are sealed, whatever happens to the table, while the seal is kept. Which of a unit's periods count is
+        decided from what is known in them and before.
     """
 
     def __init__(
@@ -59,8 +56,8 @@ class Stream:
         engine: Engine,
         calendar: Calendar,
         participation: Participation,
+        place: Place,
         *,
-        arrived: str,
         untyped: bool,
         windows: Iterable[int],
         wait: datetime.timedelta,
@@ -68,8 +65,10 @@ class Stream:
         budget: str,
         same_unit: str,
     ) -> None:
-        self.name, self.calendar, self.participation, self.arrived = name, calendar, participation, arrived
-        self._query, self._engine, self._untyped, self._wait, self._ledger = query, engine, untyped, wait, ledger
+        self.name, self.calendar, self.participation, self.place = name, calendar, participation, place
+        self._query, self._engine, self._wait, self._ledger = query, engine, wait, ledger
+        rows = StreamRows(query, engine, calendar, participation, place.column, untyped)
+        self._totals: PeriodTotals = ArrivedTotals(rows) if place.seal is None else SealedTotals(rows, Seal(place.seal))
         self.confidence = query.confidence
         self._saying = {"unit_column": query.unit, "same_unit": same_unit}
         self._windows = sorted({whole("windows", length) for length in windows})
@@ -91,7 +90,7 @@ class Stream:
     @property
     def sql(self) -> str:
         """The text that the last period would run."""
-        return self._engine.sql(self._totals(self.calendar.periods).expression())
+        return self._engine.sql(self._totals.expression)
 
     def open(self, purpose: str = "") -> Self:
         """The stream, paid for. Opening again, after a restart or from another process, costs nothing."""
@@ -106,9 +105,10 @@ class Stream:
         before = len(self._record.released())
         last = self.calendar.over(self._ledger.now() - self._wait)
         if last > before:
-            found = self._exact(last)
+            rows = self._totals.until(last, self._record)
             for period in range(before + 1, last + 1):
-                self._record.release(period, lambda t=period: self._drawn(found, t))  # type: ignore[misc]
+                if self._record.release(period, lambda t=period: self._drawn(rows, t)):  # type: ignore[misc]
+                    self._totals.check(self._record)
         return [row for row in self._answered("single period") if self.calendar.period(row.period) > before]
 
     @property
@@ -169,51 +169,21 @@ class Stream:
 
     @property
     def _groups(self) -> tuple[Key, ...]:
-        return tuple(self._query.groups)  # type: ignore[arg-type]
-
-    @property
-    def _grids(self) -> list[IntegerGrid]:
-        fixed = zip(self._query.asks, self._query.fixed(), strict=True)
-        return [grid_of(a, contribution, len(self._groups)) for a, contribution in fixed]
+        return self._totals.rows.groups
 
     def _made(self, workload: Workload) -> StreamPlan:
         asks, terms = self._query.asks, self._query.guarantee
-        parts = [(a.name, grid.bound, a.weight, grid.unit) for a, grid in zip(asks, self._grids, strict=True)]
+        parts = [
+            (a.name, grid.bound, a.weight, grid.unit) for a, grid in zip(asks, self._totals.rows.grids, strict=True)
+        ]
         return StreamPlan.made(parts, workload, self.participation, terms.psi, terms.adjacency, terms.unit)
 
-    def _totals(self, last: int) -> Totals:
-        """The query for the exact totals of periods 1 to `last`."""
-        query, rows = self._query, self._query.rows
-        if query.by and query.unit is not None:
-            rows = rows.filter(key_filter(rows, query.by, self._groups))
-        rows = with_types(rows, {self.arrived: "timestamp"}) if self._untyped else rows
-        rows = self.calendar.numbered(rows, self.arrived, last, NUMBER)
-        parts = tuple(zip(query.asks, self._grids, strict=True))
-        cap = None if query.unit is None else _cap(self.participation, self.calendar.periods)
-        return Totals(rows, query.unit, query.by, parts, self._engine.narrow, (), NUMBER, cap)
-
-    def _exact(self, last: int) -> dict[tuple[Key, int], list[int]]:
-        """Exact totals by group and period, one for each aggregate, in steps."""
-        self._engine.check_keys(self._query.rows, self._query.by)
-        totals = self._totals(last)
-        width, found = len(totals.groups), {}
-        coordinates = [c for (c,) in totals.coordinates]
-        for row in self._engine.rows(totals.expression()):
-            key = tuple(plain_key(value) for value in row[: width - 1])
-            steps = [int(value or 0) for value in row[width:]]
-            if totals.unit is None:
-                steps = [c.in_steps(n) for c, n in zip(coordinates, steps, strict=True)]
-            found[key, int(row[width - 1])] = steps
-        return found
-
-    def _drawn(self, found: dict[tuple[Key, int], list[int]], last: int) -> list[int]:
-        """What a period releases: one whole number for each statistic and group."""
-        plan, nothing = self.plan(), [0] * len(self._query.asks)
-        return [
-            drawn(plan, part, [found.get((key, t), nothing)[j] for t in range(1, last + 1)])
-            for j, part in enumerate(plan.parts)
-            for key in self._groups
-        ]
+    def _drawn(self, rows: Sequence[Sequence[int]], last: int) -> list[int]:
+        """What a period releases: one whole number for each statistic and group; and the marks of a seal."""
+        plan, groups = self.plan(), len(self._groups)
+        parts = [part for part in plan.parts for _ in range(groups)]
+        numbers = [drawn(plan, part, [row[i] for row in rows[:last]]) for i, part in enumerate(parts)]
+        return numbers + self._totals.marks(last)
 
     def _asked(self) -> dict[str, Any]:
         """What makes two streams the same, as plain values. The table's other columns may change over the years."""
@@ -224,48 +194,9 @@ class Stream:
             "groups": [list(map(packed, key)) for key in self._groups],
             "where": query.some,
             "psi": query.guarantee.psi,
-            "arrived": self.arrived,
+            ("arrived" if self.place.seal is None else "sealed"): self.place.column,
             "every": self.calendar.every,
             "since": self.calendar.since.isoformat(),
             "periods": self.calendar.periods,
             "windows": self._windows,
         } | self.participation.to_dict()
-
-
-def _cap(participation: Participation, periods: int) -> PeriodCap | None:
-    """The rule that makes a promise true; none where it promises nothing."""
-    starts = Participation(each=participation.each).starts(periods) if participation.each is not None else []
-    cap = PeriodCap(participation.at_most, participation.apart, tuple(start + 1 for start in starts[1:]))
-    return None if cap == PeriodCap(periods) or cap == PeriodCap() else cap
-
-
-def stream_question(
-    query: Query, schema: Any, untyped: frozenset[str], arrived: str, calendar: Calendar, at_most: int | None,
-    apart: int, each: int | Every | None,
-) -> Participation:  # fmt: skip
-    """The promise about a unit's periods, once everything about a stream is checked against schema and parameters."""
-    for a in query.asks:
-        if a.kind not in KINDS:
-            raise ValueError(f"a stream must ask for count, units or sum, got {a.name!r}. Ask for it in a release.")
-        if a.contribution == "auto":
-            raise ValueError('contribution must be a number in a stream, which has no data to choose it, got "auto".')
-    if isinstance(query.groups, PrivateGroups):
-        raise ValueError("groups must be public in a stream: they cannot change while it goes on, got PrivateGroups.")
-    if arrived not in schema:
-        raise ValueError(f"arrived (when a row came into the table) must be a column of it, got arrived={arrived!r}.")
-    kind = schema[arrived]
-    if not (kind.is_date() or kind.is_timestamp() or arrived in untyped):
-        raise TypeError(
-            "arrived (when a row came into the table) must be a column of dates or instants, "
-            f"got {arrived!r} of {kind}."
-        )
-    if query.unit is None:
-        if not (at_most in (None, 1) and apart == 1 and each is None):
-            raise ValueError("at_most must be 1 where every row is its own unit, which is in one period.")
-        return Participation(1)
-    if at_most is None and apart == 1 and each is None:
-        raise ValueError(
-            "at_most (periods in which one unit counts) must be a whole number of at least 1, got at_most=None. Give "
-            f"at_most, apart or each; at_most={calendar.periods} counts every period."
-        )
-    return Participation(at_most, apart, calendar.bucket_lengths(each) if isinstance(each, str) else each)

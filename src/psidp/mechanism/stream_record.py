@@ -48,6 +48,12 @@ class StreamRecord:
         """How many there will be at most."""
         return self.workload.periods
 
+    @property
+    def identity(self) -> str:
+        """What no other stream has, of this name or another; of a stream that is open."""
+        self.refuse_unless_open()
+        return self.store.identity
+
     def released(self) -> list[list[int]]:
         """What every period so far has released, by whomever."""
         for period in range(len(self._released) + 1, self.periods + 1):
@@ -63,9 +69,11 @@ class StreamRecord:
         return self._released[period - 1] if period <= len(self._released) else None
 
     def release(self, period: int, draw: Draw) -> bool:
-        """Release the first period that is not known, unless somebody was faster: then True."""
+        """Release a period after all before it, unless somebody was faster: then True."""
+        if self.known(period) is not None:
+            return True
         values, stored = self.store.release(period, draw)
-        self._released.append(values)
+        self._released[period - 1 :] = [values]
         return stored
 
     def refuse_unless_open(self) -> None:

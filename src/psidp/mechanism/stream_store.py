@@ -12,12 +12,14 @@ from psidp.guarantee import Guarantee
 from psidp.ledger.entry import Entry
 from psidp.ledger.json_value import from_json
 from psidp.ledger.ledger import Ledger
+from psidp.ledger.spend import request_digest
 from psidp.symbols import check_text
 
 __all__ = ["LedgerStore", "MemoryStore", "StreamStore"]
 
 Draw = Callable[[], list[int]]
 LONGEST = 200
+NOTHING_PRICED: Mapping[str, Any] = {"kind": "guarantee"}
 
 
 class StreamStore(Protocol):
@@ -28,6 +30,10 @@ class StreamStore(Protocol):
 
     def open(self, guarantee: Guarantee, event: Mapping[str, Any], purpose: str) -> Mapping[str, Any]:
         """The event that opened the stream: this one, or the first, where somebody was faster."""
+
+    @property
+    def identity(self) -> str:
+        """What no other stream has; of one that is open."""
 
     def released(self, period: int) -> list[int] | None:
         """What a period released, if it did."""
@@ -51,6 +57,11 @@ class MemoryStore:
         """The event that opened the stream."""
         self._event = self._event or event
         return self._event
+
+    @property
+    def identity(self) -> str:
+        """Nothing: a memory has one stream."""
+        return ""
 
     def released(self, period: int) -> list[int] | None:
         """What a period released, if it did."""
@@ -110,24 +121,39 @@ class LedgerStore:
         ).once()
         return self._opened.details()
 
+    @property
+    def identity(self) -> str:
+        """The hash of the entry that opened the stream."""
+        return self._paid.hash
+
     def released(self, period: int) -> list[int] | None:
-        """What a period released, if it did."""
+        """What a period released, if it did; what something else released under its key is not its."""
         under = self._ledger.under_key(self._budget, self._period_key(period))
-        return next((from_json(entry.answer) for entry in under if entry.state == "answered"), None)
+        asked = request_digest(self._request(period), self._nothing, NOTHING_PRICED, "")
+        found = (entry for entry in under if entry.state == "answered" and entry.request == asked)
+        return next((from_json(entry.answer) for entry in found), None)
 
     def release(self, period: int, draw: Draw) -> tuple[list[int], bool]:
         """What `draw` draws, durable before it is given back; or what is stored already, and True."""
-        if self._opened is None:
-            raise ValueError(f"stream {self._name!r} must be open before it releases anything. Open it first: open().")
         spend = self._ledger.spend(
             self._budget,
             self._nothing,
-            purpose=f"stream {self._name}, period {period}; entry {self._opened.id} paid for it",
+            purpose=f"stream {self._name}, period {period}; entry {self._paid.id} paid for it",
             retry_key=self._period_key(period),
-            request={"stream": self._name, "period": period, "opened": self._opened.hash},
+            request=self._request(period),
+            event=NOTHING_PRICED,
         )
         with spend as entry:
             return entry.answer(draw), entry.stored
+
+    @property
+    def _paid(self) -> Entry:
+        if self._opened is None:
+            raise ValueError(f"stream {self._name!r} must be open before it releases anything. Open it first: open().")
+        return self._opened
+
+    def _request(self, period: int) -> dict[str, Any]:
+        return {"stream": self._name, "period": period, "opened": self._paid.hash}
 
     @property
     def _key(self) -> str:

@@ -81,9 +81,10 @@ class Participation:
         parts = [] if self.at_most is None else [f"at most {self.at_most} period{'s' if self.at_most > 1 else ''}"]
         if self.apart > 1:
             parts.append(f"any two at least {self.apart} apart")
-        if self.each is not None:
-            shown = f"{self.each} periods" if isinstance(self.each, int) else f"of {len(self.each)} buckets"
-            parts.append(f"at most one of each {shown}")
+        if isinstance(self.each, int):
+            parts.append(f"at most one of each {self.each} periods")
+        elif self.each is not None:
+            parts.append(f"at most one in each of {len(self.each)} bucket{'s' if len(self.each) > 1 else ''}")
         return ", ".join(parts) or "every period"
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from psidp.maths.normal import UNIT
 from psidp.present.card.events import Event, alone, covering, described, in_words, read, upper_ends
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
+from psidp.present.card.stream_words import Streaming, stream_words
 from psidp.present.finite import finite
 from psidp.present.words import DELTAS, EPSILONS, sentences
 from psidp.symbols import symbol, whole
@@ -240,7 +241,7 @@ class Trained(Protocol):
 
 
 def card(
-    promise: Guarantee | PrivacyCurve | DPSGD | RandomAllocation | Trained,
+    promise: Guarantee | PrivacyCurve | DPSGD | RandomAllocation | Trained | Streaming,
     *,
     kappa: float | None = None,
     date: str | None = None,
@@ -254,10 +255,11 @@ def card(
     ledger_head: str | None = None,
     events: tuple[Event, ...] | None = None,
 ) -> Card:
-    """The card of a guarantee; or of an accounted curve, a run or a training, and then with its certified numbers.
+    """The card of a guarantee or a stream; or of an accounted curve, a run or a training, with its certified numbers.
 
     `date` is today unless given; every other keyword is a field of Card, where `audit` may be what an audit gave. A run
-    fills in its mechanism, a training its delta and its ledger too. `kappa` is where the psi stands that covers a run.
+    fills in its mechanism, a training its delta and its ledger too; a stream says what it publishes and how a unit
+    counts. `kappa` is where the psi stands that covers a run.
 
     Examples:
         >>> made = card(Guarantee(1.0), title="Mean age", date="2026-01-31")
@@ -274,6 +276,10 @@ def card(
         "audit": audit, "ledger_head": ledger_head, "events": events,
     }  # fmt: skip
     said: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+    if isinstance(promise, Streaming):
+        words, promise = stream_words(promise), promise.plan().guarantee
+        whom = Scope(contribution_bound=words["bound"], covered=words["covered"], not_covered=words["not_covered"])
+        said = {"title": words["title"], "mechanism": Mechanism(words["mechanism"]), "scope": whom} | said
     if isinstance(promise, Trained):
         told = {"ledger_head": promise.ledger_head, "delta": promise.delta}
         said = told | {"mechanism": mechanism_of(promise.curve.events, promise.clip)} | said

@@ -1,0 +1,72 @@
+"""The card of a stream: what it publishes, how often, for which one psi, and whose promise the cap is."""
+
+from typing import Any, Protocol, runtime_checkable
+
+from psidp.mechanism.counter import Counter
+from psidp.mechanism.stream_plan import StreamPlan
+
+__all__ = ["Streaming", "stream_words"]
+
+ALL = "all numbers of all periods together: one psi, paid once, however many of them are looked at"
+STRATEGY = "Gaussian noise on a linear strategy in whole numbers, {n} periods: {why}"
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """A stream of a table, or a counter."""
+
+    name: str
+
+    def plan(self) -> StreamPlan:
+        """Its plan; the stored one, once it is open."""
+
+    def open(self, purpose: str = "") -> Any:
+        """The stream, paid for."""
+
+
+def stream_words(stream: Any) -> dict[str, Any]:
+    """The fields of a stream's card, in words: title, mechanism, contribution bound, what is covered and what not."""
+    plan = stream.plan()
+    told = _counter(stream, plan) if isinstance(stream, Counter) else _table(stream, plan)
+    why = plan.choice.reason.split(":")[0].rstrip(".")
+    return told | {"mechanism": STRATEGY.format(n=plan.periods, why=why[0].lower() + why[1:])}
+
+
+def _counter(counter: Counter, plan: StreamPlan) -> dict[str, Any]:
+    """A counter sees totals alone: what a unit adds to them is the caller's word."""
+    promise = f"a {plan.unit} adds at most {counter.bound:,} to a period and is in {plan.choice.participation}"
+    return {
+        "title": f"{counter.name or 'Counter'}: a total published in each of {plan.periods:,} periods",
+        "bound": f"{promise}. This is the promise of whoever counts; nothing here could check it",
+        "covered": (ALL,),
+        "not_covered": (
+            f"a {plan.unit} that is in more periods, or adds more, than was promised",
+            "anything else published from the same data",
+        ),
+    }
+
+
+def _table(stream: Any, plan: StreamPlan) -> dict[str, Any]:
+    """The engine caps what a unit adds."""
+    asked, sealed = ", ".join(part.statistic for part in plan.parts), stream.place.seal is not None
+    rows = (
+        f"{stream._query.fixed()[0]:g}" if len(plan.parts) == 1 else "/".join(f"{c:g}" for c in stream._query.fixed())
+    )
+    by = f" by {', '.join(stream._query.by)}" if stream._query.by else ""
+    counts = f"a {plan.unit} counts in {plan.choice.participation}, each with at most {rows} rows' worth"
+    kept = (
+        "a row counts as the table is when its period is published; what was counted is kept in a seal"
+        if sealed
+        else f"a row counts in the period of its arrival, which {stream.place.column!r} says"
+    )
+    changed = (
+        "whoever reads the seal, which is as secret as the table"
+        if sealed
+        else f"rows of periods that are over that are changed or partly erased; erasing a whole {plan.unit} is covered"
+    )
+    return {
+        "title": f"{stream.name}: {asked}{by}, every {stream.calendar.every} since {stream.calendar.since}",
+        "bound": f"{counts}; the engine enforces it. {kept[0].upper()}{kept[1:]}",
+        "covered": (ALL,),
+        "not_covered": (changed, "anything else published from the same data"),
+    }

@@ -1,0 +1,46 @@
+"""The card of a stream says what is published, how often, for which psi, and whose promise the cap is."""
+
+import datetime
+
+import pytest
+
+import psidp
+from psidp import Counter, Ledger, ask
+
+
+def words(card):
+    scope = card.scope
+    return " | ".join([card.title, card.mechanism.name, scope.contribution_bound, *scope.covered, *scope.not_covered])
+
+
+def test_a_counters_card_says_that_the_cap_is_the_callers_promise():
+    counter = Counter(psi=0.5, periods=52, at_most=2, bound=3, unit="user")
+    made = psidp.card(counter, date="2026-01-31")
+    assert made.guarantee == counter.plan().guarantee
+    assert (
+        "a user adds at most 3 to a period and is in at most 2 periods. This is the promise of whoever counts"
+        in words(made)
+    )
+    assert "a total published in each of 52 periods" in made.title
+    assert "one psi, paid once" in words(made)
+    assert psidp.Card.from_json(made.to_json()) == made
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_the_card_of_a_tables_stream_says_what_the_engine_enforces_and_what_is_not_covered(tmp_path, sealed):
+    pa, _ = pytest.importorskip("pyarrow"), pytest.importorskip("ibis")
+    table = pa.table({"u": [1], "g": ["a"], "a": [datetime.date(2026, 1, 5)]})
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.open("clinic", psi=1.0, unit="patient", actor="Ann", purpose="a test")
+        rows = {"totals": "sealed", "dated": "a", "seal": tmp_path / "s"} if sealed else {"arrived": "a"}
+        curator = psidp.Curator(table, unit="u", ledger=ledger, budget="clinic")
+        terms = {"every": "week", "since": "2026-01-05", "periods": 12, "psi": 0.5, "at_most": 2, "by": "g"}
+        stream = curator.stream("visits", ask.count(contribution=3), groups=["a"], **terms, **rows)
+        made = psidp.card(stream, title="Visits a week" if sealed else None)
+    said = words(made)
+    assert made.title == ("Visits a week" if sealed else "visits: count by g, every week since 2026-01-05")
+    assert "a patient counts in at most 2 periods, each with at most 3 rows' worth; the engine enforces it" in said
+    assert ("kept in a seal" in said) is sealed
+    assert ("erasing a whole patient is covered" in said) is not sealed
+    assert made.guarantee.psi <= 0.5
+    assert made.guarantee.unit == "patient"
