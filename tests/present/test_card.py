@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import jsonschema
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -357,3 +358,19 @@ def test_audits_refuse_nonsense():
         Audited(1.0, 0.5)
     with pytest.raises(ValueError, match="confidence must be in"):
         Audited(1.0, confidence=1.0)
+
+
+def test_a_cube_and_an_answer_have_cards_that_say_what_was_published_and_whose_bound_it_is():
+    rows = {"who": [1, 1, 2, 3] * 50, "ward": ["A", "B", "A", "A"] * 50}
+    curator = psidp.Curator(pa.table(rows), "who", protects="patient")
+    cube = curator.cube({"ward": ["A", "B"]}, ["ward"], psi=0.5, contribution=4)
+    made = psidp.card(cube, date="2026-01-31")
+    assert made.guarantee == cube.guarantee
+    assert made.title == "count in 1 table of ward"
+    assert made.scope.contribution_bound.startswith("One patient counts 4 rows at most")
+    assert psidp.Card.from_json(made.to_json()) == made
+    answer = curator.release(psidp.ask.count(), by="ward", groups=["A", "B"], psi=0.5)
+    said = psidp.card(answer, title="Visits").scope.contribution_bound
+    assert said == "count: one patient adds at most one row's worth (L2, over all groups)"
+    alone = psidp.Curator(pa.table(rows), None).release(psidp.ask.count(), psi=0.5)
+    assert psidp.card(alone).scope.contribution_bound == "every row is one record"

@@ -10,9 +10,12 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from psidp.accounting import DPSGD, PrivacyCurve, RandomAllocation, account
 from psidp.accounting.upper import UpperEnds
+from psidp.curator.answer import Answer
+from psidp.curator.cube import Cube
 from psidp.guarantee import Guarantee
 from psidp.maths.normal import UNIT
 from psidp.present.card.events import Event, alone, covering, described, in_words, read, upper_ends
+from psidp.present.card.release_words import release_words
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
 from psidp.present.card.stream_words import Streaming, stream_words
@@ -241,7 +244,7 @@ class Trained(Protocol):
 
 
 def card(
-    promise: Guarantee | PrivacyCurve | DPSGD | RandomAllocation | Trained | Streaming,
+    promise: Guarantee | PrivacyCurve | DPSGD | RandomAllocation | Trained | Streaming | Cube | Answer,
     *,
     kappa: float | None = None,
     date: str | None = None,
@@ -255,7 +258,7 @@ def card(
     ledger_head: str | None = None,
     events: tuple[Event, ...] | None = None,
 ) -> Card:
-    """The card of a guarantee or a stream; or of an accounted curve, a run or a training, with its certified numbers.
+    """The card of a guarantee, stream, cube or answer; or of a curve, a run or a training, with its certified numbers.
 
     `date` is today unless given; every other keyword is a field of Card, where `audit` may be what an audit gave. A run
     fills in its mechanism, a training its delta and its ledger too; a stream says what it publishes and how a unit
@@ -276,8 +279,11 @@ def card(
         "audit": audit, "ledger_head": ledger_head, "events": events,
     }  # fmt: skip
     said: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
-    if isinstance(promise, Streaming):
-        words, promise = stream_words(promise), promise.plan().guarantee
+    if isinstance(promise, Streaming | Cube | Answer):
+        if isinstance(promise, Streaming):
+            words, promise = stream_words(promise), promise.plan().guarantee
+        else:
+            words, promise = release_words(promise), promise.guarantee
         whom = Scope(contribution_bound=words["bound"], covered=words["covered"], not_covered=words["not_covered"])
         said = {"title": words["title"], "mechanism": Mechanism(words["mechanism"]), "scope": whom} | said
     if isinstance(promise, Trained):
