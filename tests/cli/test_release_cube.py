@@ -1,15 +1,21 @@
 """psidp release cube: the same tables as in Python, in a folder or as CSV, refused before anything is spent."""
 
 import csv
+import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import psidp
 from psidp.cli.main import app, main
+from psidp.cli.release_cube import _file
+from psidp.cli.release_table import shown
+from psidp.curator.answer import Answer
+from psidp.curator.estimate import Estimate
 
 ASKED = (
     "--rows-are-units --column ward:A,B --column month:1..3 --ordered wait:0,10,20,40 --psi 1 --mean wait:0:40 "
@@ -115,3 +121,21 @@ def test_a_columns_name_leads_out_of_no_folder(folder):
     done = run("--rows-are-units --column ../../evil:A,B --psi 1 --up-to 1 -o tables")
     assert done.exit_code == 0, done.output
     assert sorted(path.name for path in (folder / "tables").iterdir()) == ["01-______evil.csv", "cube.json"]
+
+
+def test_keys_and_names_with_brackets_are_shown_as_they_are(folder):
+    rows = (
+        ("[/foo]", Estimate("count", 1.0, 1.0, 0.0, 2.0)),
+        ("[bold]x", Estimate("mean of [red]", 1.0, 1.0, 0.0, 2.0)),
+    )
+    answer = Answer(("[b]ward",), tuple(((key,), e) for key, e in rows), psidp.Guarantee(1.0), 0.95, ())
+    screen = Console(width=200, record=True, file=io.StringIO())
+    screen.print(shown(answer))
+    text = screen.export_text()
+    assert all(word in text for word in ("[/foo]", "[bold]x", "mean of [red]", "[b]ward"))
+
+
+def test_long_names_make_file_names_that_every_system_takes(folder):
+    name = _file(7, ("\u6f22" * 60, "\u5b57" * 60, "x"))
+    assert len(name.encode()) < 200
+    assert name.startswith("07-\u6f22")

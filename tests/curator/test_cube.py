@@ -1,6 +1,8 @@
 """A cube: tables that agree, numbers that are near the truth, a price that is never above what was paid."""
 
+import base64
 import json
+import zlib
 from fractions import Fraction
 from itertools import combinations, product
 from math import inf, sqrt
@@ -62,11 +64,12 @@ def key_of(row, names):
 
 @pytest.mark.parametrize("names", [("site",), ("month", "site"), ("delay", "site", "month")])
 def test_without_noise_to_speak_of_every_number_is_the_truth(trips, names):
-    cube = Curator(trips, None).cube(COLUMNS, ask.up_to(3), measures=MEASURES, psi=2.0**15)
+    cube = Curator(trips, None).cube(COLUMNS, ask.up_to(3), measures=MEASURES, psi=1000.0)
     counts, means, sums = truth(trips, names)
     for row in cube.table(*names):
         found = {"count": counts, "mean of delay": means, "sum of fare": sums}[row["statistic"]]
-        assert row["value"] == pytest.approx(found[key_of(row, names)], rel=1e-4, abs=2e-2)
+        assert abs(row["value"] - found[key_of(row, names)]) < 6 * row["standard_error"] + 1e-3
+        assert row["standard_error"] < 0.5
         assert row["lower"] <= row["value"] <= row["upper"]
 
 
@@ -259,6 +262,40 @@ def test_a_stored_cube_comes_back_and_is_never_planned_again(trips, tmp_path, mo
     assert json.loads(spent.event)["unit_column"] == "car"
 
 
+def test_other_wanted_errors_are_another_question(trips, tmp_path):
+    ledger = psidp.Ledger(tmp_path / "ledger.db")
+    ledger.open("survey", psi=90.0, unit="record", actor="Ann", purpose="test")
+    curator = Curator(trips, None, ledger=ledger, budget="survey")
+    one, two = ({("site",): a, ("month",): b} for a, b in ((2, 5), (5, 2)))
+    curator.cube(COLUMNS, ["site", "month"], errors=one, retry_key="e")
+    with pytest.raises(psidp.errors.KeyConflictError):
+        curator.cube(COLUMNS, ["site", "month"], errors=two, retry_key="e")
+
+
+@pytest.mark.parametrize(("psi", "contribution"), [(2.0**-30, 1.0), (1e-5, 1e4), (0.001, 2.0**20), (2.0**10, 1.0)])
+def test_a_plan_is_made_at_the_ends_of_what_is_allowed(trips, psi, contribution):
+    plan = Curator(trips, "car").plan_cube(COLUMNS, ask.up_to(2), psi=psi, contribution=contribution)
+    assert plan.guarantee.psi == psi
+
+
+def test_a_crafted_file_is_refused_before_it_takes_memory(trips):
+    cube = Curator(trips, None).cube(ORDERED, ask.up_to(2), psi=1.0)
+    for change, words in (
+        (lambda v: v["marginals"]["bases"][2].update(matrix=_bomb()), "32 bits"),
+        (lambda v: v["marginals"].update(tables=[list(range(3))] * 50_000), "cells together"),
+        (lambda v: v["marginals"]["bases"][0].update(values=7), "as many values as its columns"),
+        (lambda v: v["layers"][0][0].update(coefficients=""), "coefficients, got 0"),
+    ):
+        values = json.loads(cube.to_json())
+        change(values)
+        with pytest.raises(ValueError, match=words):
+            psidp.Cube.from_dict(values)
+
+
+def _bomb():
+    return base64.b64encode(zlib.compress(bytes(50_000_000))).decode()
+
+
 def test_a_cube_survives_json(trips):
     cube = Curator(trips, "car").cube(ORDERED, ask.up_to(2), psi=1.0, measures=MEASURES, contribution=8)
     again = psidp.Cube.from_dict(json.loads(cube.to_json()))
@@ -281,7 +318,8 @@ def test_cells_that_noise_hides_are_flagged(trips):
     [
         ({"psi": None}, "one of them"),
         ({"errors": {1: 2}}, "one of them"),
-        ({"psi": 0.0}, r"\(0, 2\^16\]"),
+        ({"psi": 0.0}, r"2\^10"),
+        ({"psi": 1e-10}, r"2\^-30"),
         ({"psi": inf}, "psi"),
         ({"psi": float("nan")}, "psi"),
         ({"columns": {}}, "columns must map"),
@@ -303,8 +341,9 @@ def test_cells_that_noise_hides_are_flagged(trips):
         ({"confidence": 1.0}, "confidence"),
         ({"clipping_share": float("nan")}, "clipping_share"),
         ({"psi": None, "errors": {1: 2}}, "for every table"),
-        ({"psi": None, "errors": {1: 2, 2: float("nan")}}, r"\(0, inf\)"),
+        ({"psi": None, "errors": {1: 2, 2: float("nan")}}, r"2\^80"),
         ({"psi": None, "errors": {1: 1e-9, 2: 1e-9}}, "within reach"),
+        ({"psi": None, "errors": {1: 1e160, 2: 1e160}}, r"2\^80"),
         ({"psi": None, "errors": {("colour",): 2}}, "columns of the cube"),
         ({"psi": None, "errors": {1: 2, 2: 2}, "contribution": "auto"}, "number where errors"),
         ({"psi": None, "errors": {1: 2, 2: 2}, "measures": [ask.sum("fare", 0, 9)]}, "ask.count"),
@@ -359,7 +398,7 @@ def test_what_no_table_holds_is_refused_with_what_there_is(trips):
 def test_text_of_a_csv_file_is_read_as_what_the_cube_takes_it_for(trips, tmp_path):
     trips.to_csv(tmp_path / "trips.csv", index=False)
     columns = {"site": ["north", "south", "west"], "month": range(1, 7), "delay": ask.bins([-10, 0, 10, 60])}
-    cube = Curator(tmp_path / "trips.csv", None).cube(columns, ask.up_to(2), psi=2.0**14, where="fare >= 20")
+    cube = Curator(tmp_path / "trips.csv", None).cube(columns, ask.up_to(2), psi=1000.0, where="fare >= 20")
     wanted = inside(trips)[inside(trips).fare >= 20].groupby(["site", "month"]).size()
     for row in cube.table("site", "month"):
         assert row["value"] == pytest.approx(wanted.get((row["site"], row["month"]), 0), abs=0.05)

@@ -203,3 +203,11 @@ def test_nothing_about_the_rows_decides_a_refusal():
         answer = Curator(table, "who").release(ask.count(), ask.mean("x", 0, 1), psi=1.0)
         assert len(answer.rows) == 2
         assert "nan" not in answer.summary().lower()
+
+
+@pytest.mark.parametrize("kind", ["JSON", "INTERVAL", "STRUCT(a INT)", "INT[]", "DOUBLE"])
+def test_units_of_a_type_that_is_not_told_apart_in_one_way_are_refused(kind):
+    connection = ibis.duckdb.connect()
+    connection.raw_sql(f"CREATE TABLE odd (u {kind}, k INT)")
+    with pytest.raises(TypeError, match="unit must be a column of"):
+        Curator(connection.table("odd"), "u")

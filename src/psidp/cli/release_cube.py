@@ -33,7 +33,7 @@ def _many(flag: str, help: str) -> Any:
 
 def release_cube(
     source: Annotated[str, typer.Argument(help="a .parquet, .csv or .duckdb file; with --engine a table's name")],
-    psi: Annotated[float | None, typer.Option("--psi", help="what all tables cost together, (0,2^16]")] = None,
+    psi: Annotated[float | None, typer.Option("--psi", help="what all tables cost together, [2^-30,2^10]")] = None,
     unit_column: Annotated[str, typer.Option("--unit-column", help="names units of privacy, such as patient_id")] = "",
     rows_are_units: Annotated[bool, typer.Option("--rows-are-units", help="every row is its own unit")] = False,
     column: Annotated[Words, _many("--column", "column:value,value,... or column:1..12, public")] = [],  # noqa: B006
@@ -233,8 +233,9 @@ def _quantile(word: str) -> tuple[str, list[float], tuple[str, ...]]:
 
 def _file(number: int, names: tuple[str, ...]) -> str:
     """01-ward-age.csv: letters and digits of the columns' names alone, so that no name leads out of the folder."""
-    words = ["".join(letter if letter.isalnum() else "_" for letter in name)[:40] for name in names]
-    return f"{number:02d}-{'-'.join(words)[:150] or 'total'}.csv"
+    words = ("".join(letter if letter.isalnum() else "_" for letter in name) for name in names)
+    short = "-".join(words).encode()[:150].decode(errors="ignore")  # a name has at most 255 bytes
+    return f"{number:02d}-{short or 'total'}.csv"
 
 
 def _save(cube: Cube, quantiles: Words, folder: Path) -> None:

@@ -10,7 +10,9 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from psidp.cli import options
 from psidp.cli.json_output import show_json
@@ -252,10 +254,11 @@ def _save(answer: Answer, output: str) -> None:
 
 def shown(answer: Answer) -> Any:
     """The answer as a table for a terminal."""
-    made = table("", [*answer.by, "statistic"], ["value", "standard error", "lower", "upper", "flag"])
+    made = table("", [*map(escape, answer.by), "statistic"], ["value", "standard error", "lower", "upper", "flag"])
     for key, e in answer.rows:
         numbers = (f"{x:,.2f}" if abs(x) >= 10 else f"{x:.4g}" for x in (e.value, e.standard_error, e.lower, e.upper))
-        made.add_row(*("NULL" if k is None else str(k) for k in key), e.statistic, *numbers, e.flag)
+        words = ("NULL" if k is None else str(k) for k in key)
+        made.add_row(*(Text(word) for word in (*words, e.statistic, *numbers, e.flag)))
     return made
 
 

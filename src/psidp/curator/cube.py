@@ -14,7 +14,7 @@ from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
 from psidp.curator.cube_columns import CubeColumn
 from psidp.curator.cube_questions import Choice, applied, indicator, labels, quantile_estimate
-from psidp.curator.cube_record import columns_from, columns_to, measure_from, numbers_to, residuals_from
+from psidp.curator.cube_record import columns_from, columns_to, marginals_from, measure_from, numbers_to, residuals_from
 from psidp.curator.cube_sql import Layer
 from psidp.curator.estimate import Estimate, count_flag, flagged
 from psidp.curator.notes import flag_notes
@@ -215,7 +215,8 @@ class Cube:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The cube that to_dict wrote."""
-        marginals = Marginals.from_dict(values["marginals"])
+        columns = columns_from(values["columns"])
+        marginals = marginals_from(values["marginals"], columns)
         layers, plans, residuals = [], [], []
         for parts in values["layers"]:
             layers.append(tuple(Layer(p["kind"], p["column"], p["lower"], p["upper"]) for p in parts))
@@ -223,7 +224,7 @@ class Cube:
             residuals.append(tuple(residuals_from(marginals, p["coefficients"]) for p in parts))
         measures = tuple(measure_from(a) for a in values["measures"])
         return cls(
-            columns_from(values["columns"]), measures, tuple(layers), tuple(plans), tuple(residuals),
+            columns, measures, tuple(layers), tuple(plans), tuple(residuals),
             Guarantee.from_dict(values["guarantee"]), values["confidence"], tuple(values["notes"]),
             nan if values["lost"] is None else values["lost"], values.get("left", ""), values.get("stored", False),
         )  # fmt: skip

@@ -15,11 +15,12 @@ from psidp.strategies.haar import Haar
 from psidp.strategies.marginals import Marginals, Table
 from psidp.strategies.residual_plan import Balance, ResidualPlan, least_psi, least_total, least_worst
 
-__all__ = ["MOST_PSI", "SAFETY", "Errors", "gram", "layers_of", "priced"]
+__all__ = ["LEAST_PSI", "MOST_PSI", "SAFETY", "Errors", "gram", "layers_of", "priced", "wanted_errors"]
 
 Errors = Mapping[Any, float]
 
-MOST_PSI = 2.0**16
+LEAST_PSI, MOST_PSI = 2.0**-30, 2.0**10
+ERRORS = (2.0**-40, 2.0**80)
 MOST_PATTERNS = 16
 """Columns up to which the products of all pairs of rows are computed: 2^16 numbers."""
 
@@ -65,10 +66,10 @@ def _plan(
         return (least_worst if balance == "worst" else least_total)(marginals, psi)
     if not any(a.kind == "count" for a in measures):
         raise ValueError("errors (standard errors that are wanted) must be those of a count: ask for ask.count() too.")
-    return least_psi(marginals, _wanted(marginals, errors, names))
+    return least_psi(marginals, wanted_errors(marginals, errors, names))
 
 
-def _wanted(marginals: Marginals, errors: Errors, names: Sequence[str]) -> dict[Table, float]:
+def wanted_errors(marginals: Marginals, errors: Errors, names: Sequence[str]) -> dict[Table, float]:
     """The wanted error of every table: its own, or that of its number of columns."""
     if not isinstance(errors, Mapping):
         raise TypeError(
@@ -84,6 +85,8 @@ def _wanted(marginals: Marginals, errors: Errors, names: Sequence[str]) -> dict[
             columns = tuple(sorted(names.index(name) for name in columns))
             if columns not in marginals.tables:
                 raise ValueError(f"errors must name tables that are asked for, got {key!r}.")
+        if not ERRORS[0] <= error <= ERRORS[1]:
+            raise ValueError(f"errors (standard errors that are wanted) must be in [2^-40, 2^80], got {error}.")
         known[columns] = error
     found = {}
     for table in marginals.tables:
@@ -118,11 +121,12 @@ def _shared(
     square = times**2 * sum((p.squared for p in plans), Fraction(0))
     if psi is None:
         cost = sqrt(square) * (1.0 + 2.0**-40)
-        if not cost <= MOST_PSI:
-            raise ValueError(f"errors must be within reach of psi = 2^16, got errors that need psi = {cost:.3g}.")
+        if not LEAST_PSI <= cost <= MOST_PSI:
+            raise ValueError(f"errors must be within reach of psi in [2^-30, 2^10], got errors that need {cost:.3g}.")
     else:
         cost = float(psi)
-    assert square <= Fraction(cost) ** 2
+    if not square <= Fraction(cost) ** 2:
+        raise ArithmeticError(f"a cube must cost at most psi={cost}, and this plan costs {float(square) ** 0.5}.")
     return plans, cost
 
 

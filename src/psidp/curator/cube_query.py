@@ -9,7 +9,7 @@ from typing import Any, Literal
 from psidp.curator.ask import MOST_ROWS, Aggregate, Bins, Contribution, UpTo, check_contribution
 from psidp.curator.column_types import check_kind, key_types, with_types
 from psidp.curator.cube_columns import CubeColumn
-from psidp.curator.cube_price import MOST_PSI, SAFETY, Errors, gram, layers_of, priced
+from psidp.curator.cube_price import LEAST_PSI, MOST_PSI, SAFETY, Errors, gram, layers_of, priced, wanted_errors
 from psidp.curator.cube_record import columns_to
 from psidp.curator.cube_sql import CubeTotals, Layer
 from psidp.curator.cube_weights import MOST_COLUMNS, ImageBound, RowBound
@@ -44,7 +44,8 @@ class CubeQuery:
         cube's columns. plans: the noise of each layer, in rows. measures: what is asked of every cell. where, some: the
         condition, and in words. guarantee: the price of all of it. contribution: rows' worth that a unit may add; 1
         where it is to be chosen (auto). bound: how a unit's rows are measured. clipping_share: part of psi^2 that goes
-        into counting units by their size. reads: the types in which untyped columns are read.
+        into counting units by their size. wanted: the wanted error of each table, where errors are wanted. reads: the
+        types in which untyped columns are read.
     """
 
     table: Any
@@ -61,6 +62,7 @@ class CubeQuery:
     balance: str
     auto: bool = False
     clipping_share: float = 0.0
+    wanted: tuple[float, ...] = ()
     reads: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -120,6 +122,7 @@ class CubeQuery:
             "clipping_share": self.clipping_share,
             "bound": self.bound,
             "balance": self.balance,
+            "errors": list(self.wanted),
             "confidence": self.confidence,
         }
 
@@ -169,7 +172,8 @@ def cube_question(
     guarantee = Guarantee(cost, 0.0, adjacency, protects)
     return CubeQuery(
         table, unit, cube, plans, asked, rule, some, guarantee, worth, bound, confidence,
-        "errors" if errors is not None else balance, auto, share, reads,
+        "errors" if errors is not None else balance, auto, share,
+        () if errors is None else tuple(wanted_errors(marginals, errors, [c.name for c in cube]).values()), reads,
     )  # fmt: skip
 
 
@@ -180,8 +184,8 @@ def _check_choices(
         raise ValueError(
             "a cube must have psi (what it costs) or errors (standard errors that are wanted), one of them."
         )
-    if psi is not None and not 0.0 < symbol("psi").number(psi) <= MOST_PSI:
-        raise ValueError(f"psi ({symbol('psi').meaning}) must be in (0, 2^16] for a cube, got psi={psi}.")
+    if psi is not None and not LEAST_PSI <= symbol("psi").number(psi) <= MOST_PSI:
+        raise ValueError(f"psi ({symbol('psi').meaning}) must be in [2^-30, 2^10] for a cube, got psi={psi}.")
     if balance not in ("worst", "total"):
         raise ValueError(f'balance (which error is least) must be "worst" or "total", got balance={balance!r}.')
     if bound not in ("rows", "image"):

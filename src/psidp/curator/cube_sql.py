@@ -161,7 +161,7 @@ class CubeTotals:
 
     def sql(self, engine: Engine) -> tuple[str, ...]:
         """The texts that will run; names of temporary tables get a random end then. Reads no row."""
-        stages = self._stages("")
+        stages = self._stages("", engine)
         found = [creation(engine, name, expression) for name, expression in stages]
         found += [engine.sql(self._summed(engine, stages[-1], table)) for table in self.tables]
         return (*found, *([engine.sql(self._sized(stages[-1]))] if self.measured else []))
@@ -189,19 +189,20 @@ class CubeTotals:
     def _stored(self, engine: Engine) -> Iterator[tuple[str, Any]]:
         """The weighted rows as a temporary table: its name, and what it holds."""
         engine.check_keys(self._keyed(), [column.name for column in self.columns if column.keys])
-        stages = self._stages(f"_{secrets.token_hex(8)}")
+        stages = self._stages(f"_{secrets.token_hex(8)}", engine)
         with ExitStack() as tables:
             for name, expression in stages:
                 tables.enter_context(stored(engine, name, expression))
             yield stages[-1]
 
-    def _stages(self, end: str) -> list[tuple[str, Any]]:
+    def _stages(self, end: str, engine: Engine) -> list[tuple[str, Any]]:
         """The temporary tables: names, and what they hold. The last has the weighted rows.
 
-        The table itself is read by one statement: rows that come in between would not be in their unit's weight.
+        The table itself is read once: rows that come in between would not be in their unit's weight. On Spark, which
+        reads a relation again wherever a statement names it, coded rows are stored first.
         """
         rows = self._coded()
-        if not isinstance(self.bound, ImageBound):
+        if not isinstance(self.bound, ImageBound) and (self.bound is None or engine.name != "pyspark"):
             return [(NAME + end, self._weighted(rows))]
         first, rows = f"{NAME}_rows{end}", with_words(rows, self.columns)
         again = ibis_library().table(rows.schema(), name=first)

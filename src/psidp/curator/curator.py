@@ -160,6 +160,7 @@ class Curator:
                 of the total that took; 0 measures nothing. "auto" has measured it already.
             purpose: why, for the ledger; the question in words unless told.
             retry_key: idempotency key: the same question under the same key gets the stored answer and costs nothing.
+                Frames are told apart by their columns alone: use another key for another frame.
 
         Nothing is spent when the engine fails before noise could have been drawn.
         """

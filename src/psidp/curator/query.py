@@ -39,6 +39,9 @@ AUTO_SHARE = 0.1
 CLIPPING_SHARE = 0.02
 """Part of an aggregate's psi^2 that goes into saying what clipping took, unless told; noise grows by a hundredth."""
 
+UNITS = ("integer", "string", "decimal", "date", "timestamp", "time", "boolean", "uuid", "binary", "inet", "macaddr")
+"""Types of a unit column. Others, JSON among them, are stored in another form than they are compared in."""
+
 FEWEST_BINS, MOST_BINS = 3, 1_024
 """Bins of quantiles between which noise is made for cumulative counts; beyond, making it takes too long."""
 
@@ -269,8 +272,12 @@ def check_unit(unit: str | None, schema: Any) -> None:
             f"unit must be a column of whole numbers, text or the like, got {unit!r} of {schema[unit]}. Where pandas "
             f'made fractions of whole numbers because some are missing: frame.astype({{{unit!r}: "Int64"}}).'
         )
-    if schema[unit].is_nested():
-        raise TypeError(f"unit must be a column of single values, got {unit!r} of {schema[unit]}.")
+    kind = schema[unit]
+    if not any(getattr(kind, f"is_{name}")() for name in UNITS):
+        raise TypeError(
+            "unit must be a column of whole numbers, text, decimals, dates, times, truth values, UUIDs, bytes or "
+            f"addresses, got {unit!r} of {kind}: other types are not told apart in one way only."
+        )
 
 
 def check_asks(asks: Sequence[Aggregate], schema: Any) -> None:

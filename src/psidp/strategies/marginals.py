@@ -25,6 +25,9 @@ Ints = NDArray[np.int64]
 Table = tuple[int, ...]
 """Numbers of columns, ascending."""
 
+MOST_COLUMNS = 16
+"""Columns of a table: it has a residual for each subset of them."""
+
 SCALE_BITS = 30
 """Scales are whole numbers in [2^30, 2^31] over a power of two: at most 2^-30 above the norms they stand for."""
 
@@ -71,6 +74,8 @@ class Marginals:
         for table in self.tables:
             if not (all(i in columns for i in table) and list(table) == sorted(set(table))):
                 raise ValueError(f"a table must be ascending numbers of columns below {len(columns)}, got {table}.")
+            if not len(table) <= MOST_COLUMNS:
+                raise ValueError(f"a table must have at most {MOST_COLUMNS} columns, got {len(table)}.")
         if not self.tables:
             raise ValueError("tables must be one table at least, got none.")
         maximal, homes = self._covering()

@@ -120,8 +120,14 @@ class Ordered(Basis):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The basis that to_dict wrote."""
-        flat = np.frombuffer(zlib.decompress(base64.b64decode(values["matrix"])), "<i4")
-        return cls(flat.reshape(-1, values["values"]).astype(np.int64), values["asked"])
+        n = whole("values", values["values"])
+        if not n <= MOST:
+            raise ValueError(f"a column with an order must have at most {MOST:,} values, got {n:,}.")
+        size = 4 * n * (n - 1)
+        found = zlib.decompressobj().decompress(base64.b64decode(values["matrix"]), size + 1)
+        if len(found) != size:
+            raise ValueError(f"the matrix of a basis must be {n - 1} by {n} whole numbers of 32 bits.")
+        return cls(np.frombuffer(found, "<i4").reshape(-1, n).astype(np.int64), values["asked"])
 
 
 @lru_cache(maxsize=16)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from math import inf, isqrt, prod, sqrt
+from math import frexp, inf, isqrt, prod, sqrt
 from typing import Literal, final
 
 import numpy as np
@@ -57,21 +57,23 @@ class ResidualPlan:
 
     @property
     def squared(self) -> Fraction:
-        """psi^2 of one row that joins or leaves; rounded up at 2^-96."""
+        """psi^2 of one row that joins or leaves; rounded up by less than 2^-90 of it for each residual."""
         total, shares = 0, [basis.share.as_integer_ratio() for basis in self.marginals.bases]
+        bits = 96 + 2 * max(0, frexp(min(self.sigmas))[1])
         for part, sigma in zip(self.marginals.residuals, self.sigmas, strict=True):
             n, d = sigma.as_integer_ratio()
-            above, below = d * d << 96, n * n
+            above, below = d * d << bits, n * n
             for i in part:
                 above, below = above * shares[i][0], below * shares[i][1]
             total -= -above // below
-        return Fraction(total, 2**96)
+        return Fraction(total, 2**bits)
 
     @property
     def psi(self) -> float:
         """psi of one row, rounded up."""
         square = self.squared
-        root = Fraction(isqrt((square.numerator << 192) // square.denominator) + 1, 2**96)
+        bits = 96 + max(0, square.denominator.bit_length() - square.numerator.bit_length())
+        root = Fraction(isqrt((square.numerator << 2 * bits) // square.denominator) + 1, 2**bits)
         found = float(root)
         return found if Fraction(found) >= root else float(np.nextafter(found, inf))
 
@@ -224,7 +226,8 @@ def _within(marginals: Marginals, costs: Floats, squares: Floats, psi: float, ga
     cost = float(np.sum(costs / squares))
     sigmas = np.sqrt(squares * cost) / psi * (1.0 + ULP)
     plan = ResidualPlan(marginals, tuple(float(s) for s in sigmas), gap)
-    assert plan.squared <= Fraction(psi) ** 2
+    if not plan.squared <= Fraction(psi) ** 2:
+        raise ArithmeticError(f"a plan must cost at most psi={psi}, and this one costs {plan.psi}.")
     return plan
 
 
