@@ -190,9 +190,9 @@ def test_a_failure_leaves_nothing_behind_and_says_nothing(place, monkeypatch):
 
 def test_a_failure_to_store_leaves_nothing_behind(place, monkeypatch):
     cube = cube_of(place, COLUMNS, bounds(COLUMNS)[3])
-    stages = cube._stages("_here")
+    stages = cube._stages("_here", Engine(place))
     broken = ibis.table({"k0": "int32"}, name="psidp_nowhere")
-    monkeypatch.setattr(CubeTotals, "_stages", lambda self, end: [stages[0], ("psidp_cube_here", broken)])
+    monkeypatch.setattr(CubeTotals, "_stages", lambda self, end, engine: [stages[0], ("psidp_cube_here", broken)])
     with pytest.raises(EngineError):
         cube.exact(Engine(place))
     assert left_behind(place.get_backend()) == []
