@@ -10,6 +10,8 @@ import pytest
 from psidp import Ledger
 from psidp.cli import main
 
+NOT_ALL = "not of all rows: one patient counts in the first week in which it has a row, with at most one row's worth"
+
 
 @pytest.fixture
 def psidp(monkeypatch, capsys, tmp_path):
@@ -52,6 +54,8 @@ def test_a_plan_spends_nothing_and_says_what_to_expect(psidp):
     assert "count, total to date" in out
     values = json.loads(psidp("plan", "--json")[1])
     assert values["psi"] <= 0.5
+    assert NOT_ALL in out
+    assert NOT_ALL in values["counted"]
     assert {row["question"] for row in values["expected"]} == {"single period", "total to date"}
     assert len(entries()) == 1
 
@@ -66,19 +70,42 @@ def test_what_is_not_open_is_not_published(psidp):
 def test_open_twice_pays_once_and_publish_twice_publishes_once(psidp):
     for _ in range(2):
         code, out, _ = psidp("open", "--purpose", "visits by week")
-        assert (code, out) == (0, "Stream visits is open: psi 0.5 pays for 3 periods, every week since 2020-01-06.\n")
+        assert code == 0
+        assert out.startswith("Stream visits is open: psi 0.5 pays for 3 periods, every week since 2020-01-06. Numbers")
+        assert NOT_ALL in out
     code, out, err = psidp("publish")
     first = rows_of(out)
     assert [row["period"] for row in first[::2]] == ["2020-01-06", "2020-01-13", "2020-01-20"]
     assert all(abs(float(row["value"]) - 70) < 8 * float(row["standard_error"]) for row in first)
-    assert err == "Stream visits has 3 periods published.\n"
-    assert rows_of(psidp("publish")[1]) == []
+    assert {row["flag"] for row in first} == {"capped"}
+    assert NOT_ALL in err
+    assert err.endswith("\nStream visits has 3 periods published.\n")
+    _, out, err = psidp("publish")
+    assert (rows_of(out), err) == ([], "Stream visits has 3 periods published.\n")
     assert rows_of(psidp("show", "--question", "single period")[1]) == first
-    totals = json.loads(psidp("show", "--json")[1])["published"]
+    shown = json.loads(psidp("show", "--json")[1])
+    assert NOT_ALL in shown["counted"]
+    totals = shown["published"]
     assert [row["group"] for row in totals[-2:]] == [["A"], ["B"]]
     assert abs(totals[-1]["value"] - 210) < 8 * totals[-1]["standard_error"]
     assert len(rows_of(psidp("show", "--last", "2")[1])) == 4
     assert [entry.psi > 0 for entry in entries() if entry.state == "spent"].count(True) == 1
+
+
+def test_rows_that_are_units_all_count_and_nothing_is_flagged(psidp):
+    rows = {"options": "--rows-are-units --same-unit one-visit-each"}
+    _, out, _ = psidp("open", **rows)
+    assert out.endswith("Every row counts, in one period.\n")
+    _, out, err = psidp("publish", **rows)
+    assert {row["flag"] for row in rows_of(out)} == {""}
+    assert err == "Stream visits has 3 periods published.\n"
+
+
+def test_a_stream_without_its_groups_is_told_of_no_option_that_it_has_not(psidp):
+    code, _, err = psidp("plan", "--groups", "")
+    assert code == 2
+    assert "groups must be given for by=ward" in err
+    assert "private" not in err
 
 
 @pytest.mark.parametrize(

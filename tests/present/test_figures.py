@@ -1,5 +1,6 @@
 """Figures show what the mathematics says: their data are read back from the charts and compared."""
 
+import datetime
 import json
 import sys
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from scipy.stats import norm
 
 import psidp
 from psidp.cli import main
+from psidp.curator.stream import Published
 from psidp.errors import MissingExtraError
 from psidp.present import figures, palette
 from psidp.present.figures.files import to_html
@@ -355,3 +357,18 @@ def test_a_stream_is_drawn_as_published_with_its_bands():
     ]
     with pytest.raises(ValueError, match="at least one published period"):
         figures.series([])
+
+
+def test_a_picture_of_a_capped_stream_says_so_and_has_the_confidence_of_its_bands():
+    counter = psidp.Counter(psi=0.5, periods=3, at_most=1, confidence=0.8).open()
+    point = counter.publish(1, 100)
+    plain = figures.series([point]).to_dict()
+    assert plain["title"]["subtitle"] == ["each band holds its number with chance 0.8"]
+    day = datetime.date(2026, 1, 5)
+    capped = [Published(day, (g,), "count", *point[1:], flag="capped") for g in "ab"]
+    drawn = figures.series(capped)
+    said = drawn.to_dict()
+    assert said["title"]["subtitle"][0] == "each band holds what counts with chance 0.8"
+    assert said["title"]["subtitle"][1].startswith("not of all rows")
+    assert said["layer"][0]["encoding"]["y"]["title"] == "count, of what counts under the cap"
+    assert {row["kind"] for row in rows(drawn) if "lower" in row} == {"a", "b"}

@@ -18,7 +18,7 @@ def test_a_counters_card_says_that_the_cap_is_the_callers_promise():
     made = psidp.card(counter, date="2026-01-31")
     assert made.guarantee == counter.plan().guarantee
     assert (
-        "a user adds at most 3 to a period and is in at most 2 periods. This is the promise of whoever counts"
+        "one user adds at most 3 to a period and is in at most 2 periods. This is the promise of whoever counts"
         in words(made)
     )
     assert "a total published in each of 52 periods" in made.title
@@ -39,7 +39,12 @@ def test_the_card_of_a_tables_stream_says_what_the_engine_enforces_and_what_is_n
         made = psidp.card(stream, title="Visits a week" if sealed else None)
     said = words(made)
     assert made.title == ("Visits a week" if sealed else "visits: count by g, every week since 2026-01-05")
-    assert "a patient counts in at most 2 periods, each with at most 3 rows' worth; the engine enforces it" in said
+    assert (
+        "Numbers are of what counts, not of all rows: one patient counts in the first 2 weeks in which it has" in said
+    )
+    assert "with at most 3 rows' worth (L2 norm, over all groups) in each." in said
+    assert "How much this takes away is not measured, and no interval holds it." in said
+    assert "The engine enforces it" in said
     assert ("kept in a seal" in said) is sealed
     assert ("erasing a whole patient is covered" in said) is not sealed
     assert made.guarantee.psi <= 0.5

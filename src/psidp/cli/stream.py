@@ -120,7 +120,13 @@ def plan(stream: Stream, as_json: options.AsJson = False) -> None:
     """Say what a stream would cost and how large its errors will be; nothing is read or spent."""
     made = stream.plan()
     if as_json:
-        return show_json({"psi": made.guarantee.psi, "expected": [row._asdict() for row in made.expected()]})
+        return show_json(
+            {
+                "psi": made.guarantee.psi,
+                "counted": stream.counted,
+                "expected": [row._asdict() for row in made.expected()],
+            }
+        )
     return typer.echo(str(made))
 
 
@@ -131,7 +137,7 @@ def open_stream(stream: Stream, purpose: Annotated[str, _option("--purpose", "wh
     made = stream.open(purpose).plan()
     typer.echo(
         f"Stream {stream.name} is open: psi {made.guarantee.psi:.6g} pays for {made.periods} periods, every "
-        f"{stream.calendar.every} since {stream.calendar.since}."
+        f"{stream.calendar.every} since {stream.calendar.since}. {stream.counted}"
     )
 
 
@@ -139,7 +145,7 @@ def open_stream(stream: Stream, purpose: Annotated[str, _option("--purpose", "wh
 @_with_stream
 def publish(stream: Stream, as_json: options.AsJson = False) -> None:
     """Publish every period that is over and was not published; twice in a minute publishes once."""
-    _show(stream.publish(), as_json)
+    _show(stream, stream.publish(), as_json)
     typer.echo(f"Stream {stream.name} has {stream.published} periods published.", err=True)
 
 
@@ -152,19 +158,25 @@ def show(
     as_json: options.AsJson = False,
 ) -> None:
     """Show what a stream has published: totals to date, single periods or windows, with intervals."""
-    _show(stream.series(question) if last is None else stream.window(last), as_json)
+    _show(stream, stream.series(question) if last is None else stream.window(last), as_json)
 
 
-def _show(rows: list[Published], as_json: bool) -> None:
-    """A table for a terminal, else CSV or JSON."""
+def _show(stream: Stream, rows: list[Published], as_json: bool) -> None:
+    """A table for a terminal, else CSV or JSON; what counts in it, where that is not everything."""
+    if rows and stream.capped and not as_json:
+        typer.echo(stream.counted, err=True)
     if as_json:
         shown = [row._asdict() | {"period": row.period.isoformat(), "group": _key(row)} for row in rows]
-        return show_json({"published": shown})
+        return show_json({"counted": stream.counted, "published": shown})
     if sys.stdout.isatty():
-        made = table("", ["period", "group", "statistic"], ["value", "standard error", "lower", "upper"])
+        made = table("", ["period", "group", "statistic"], ["value", "standard error", "lower", "upper", "flag"])
         for row in rows:
             made.add_row(
-                str(row.period), ", ".join(map(str, row.group)), row.statistic, *(f"{x:,.1f}" for x in row[3:])
+                str(row.period),
+                ", ".join(map(str, row.group)),
+                row.statistic,
+                *(f"{x:,.1f}" for x in row[3:7]),
+                row.flag,
             )
         return console.print(made)
     writer = csv.writer(sys.stdout, lineterminator="\n")

@@ -22,7 +22,7 @@ from psidp.curator.payment import Given, Payer
 from psidp.curator.plan import Plan, planned
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream
-from psidp.curator.stream_question import check_wait, place_of, stream_question
+from psidp.curator.stream_question import check_groups, check_wait, place_of, stream_question
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.strategies.residual_plan import Balance
 from psidp.symbols import check_text
@@ -218,6 +218,7 @@ class Curator:
         """
         if self.ledger is None or self.budget is None:
             raise ValueError("a stream needs a ledger and a budget, which keep its strategy and what it published.")
+        check_groups(by, groups)
         asked = self._question(asks, by, groups, where, psi, contribution, confidence, 0.0)
         calendar = Calendar(every, as_date("since", since), periods)
         promise = stream_question(asked, calendar, at_most, apart, each)

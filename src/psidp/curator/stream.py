@@ -2,10 +2,12 @@
 
 import datetime
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 from psidp.curator.answer import packed
 from psidp.curator.calendar import Calendar, as_date
+from psidp.curator.counted import CAPPED, can_cap, counted_words
 from psidp.curator.engine import Engine
 from psidp.curator.groups import Key
 from psidp.curator.query import Query
@@ -26,7 +28,11 @@ WAIT = datetime.timedelta(hours=1)
 
 
 class Published(NamedTuple):
-    """One published number: the period (its first day) that it ends in, its group, standard error and interval."""
+    """One published number: the period (its first day) that it ends in, its group, standard error and interval.
+
+    The flag is "capped" where the stream's cap can leave something out: then the interval is for what counts, and need
+    not hold what the table has (`Stream.counted`).
+    """
 
     period: datetime.date
     group: Key
@@ -35,6 +41,7 @@ class Published(NamedTuple):
     standard_error: float
     lower: float
     upper: float
+    flag: str = ""
 
 
 class Stream:
@@ -85,7 +92,17 @@ class Stream:
 
         Once the stream is open, the plan that was stored.
         """
-        return self._record.plan()
+        return replace(self._record.plan(), counted=self.counted)
+
+    @property
+    def counted(self) -> str:
+        """What the numbers count and what they leave out, in words."""
+        return counted_words(self._query, self.participation, self.calendar, sealed=self.place.seal is not None)
+
+    @property
+    def capped(self) -> bool:
+        """Whether the cap can leave out something, so that numbers are not those of all rows."""
+        return any(self._flags().values())
 
     @property
     def sql(self) -> str:
@@ -136,11 +153,20 @@ class Stream:
         """The sum of the periods in which two dates lie and of all between."""
         ends = [self.calendar.period(as_date(name, day)) for name, day in (("first", first), ("last", last))]
         plan, released = self.plan(), self._record.released()
+        if not ends[0] <= ends[1] <= len(released):
+            over = f", {self.calendar.since} to {self._last_day(len(released))}" if released else "; there is none yet"
+            raise ValueError(
+                f"first and last must lie in published periods{over}, the first no later than the last, got "
+                f"first={first} and last={last}."
+            )
         rows = [
             self._shown(key, part, range_point(plan, part, cell, ends[0], ends[1], self._query.confidence))
             for key, part, cell in self._cells(plan, released)
         ]
         return self._of_group(rows, group)
+
+    def _last_day(self, period: int) -> datetime.date:
+        return self.calendar.begin(period + 1) - datetime.timedelta(days=1)
 
     def _answered(self, question: str | int) -> list[Published]:
         asked, plan, released = named_question(question, self.calendar.periods), self.plan(), self._record.released()
@@ -157,14 +183,23 @@ class Stream:
         return [(key, part, [row[i] for row in released]) for i, (key, part) in enumerate(cells)]
 
     def _shown(self, key: Key, part: Any, point: Any) -> Published:
-        return Published(self.calendar.begin(point.period), key, part.statistic, *point[1:])
+        flag = self._flags()[part.statistic]
+        number = point.value, point.standard_error, point.lower, point.upper
+        return Published(self.calendar.begin(point.period), key, part.statistic, *number, flag)
+
+    def _flags(self) -> dict[str, str]:
+        """The flag of each statistic."""
+        asks, told = self._query.asks, (self._query, self.participation, self.calendar)
+        return {a.name: CAPPED if can_cap(*told, a) else "" for a in asks}
 
     def _of_group(self, rows: list[Published], group: tuple[Any, ...]) -> list[Published]:
         if not group:
             return rows
         key = group[0] if isinstance(group[0], tuple) else group
         if key not in self._groups:
-            raise KeyError(f"no group {', '.join(map(repr, key))} in this stream, which has {len(self._groups)}.")
+            some = "; ".join(", ".join(map(repr, known)) for known in self._groups[:6])
+            more = f" and {len(self._groups) - 6} more" if len(self._groups) > 6 else ""
+            raise KeyError(f"no group {', '.join(map(repr, key))} in this stream, which has {some}{more}.")
         return [row for row in rows if row.group == key]
 
     @property

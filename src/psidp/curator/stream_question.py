@@ -1,6 +1,6 @@
 """What a stream may ask, checked against schema and parameters alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from psidp.curator.groups import PrivateGroups
 from psidp.curator.query import Query
 from psidp.strategies import Participation
 
-__all__ = ["Place", "check_wait", "place_of", "stream_question"]
+__all__ = ["Place", "check_groups", "check_wait", "place_of", "stream_question"]
 
 KINDS = ("count", "units", "sum")
 ARRIVED = "arrived (when a row came into the table)"
@@ -75,6 +75,16 @@ def check_wait(wait: timedelta) -> timedelta:
     if not wait >= timedelta(0):
         raise ValueError(f"wait (from the end of a period until it is published) must not be negative, got {wait}.")
     return wait
+
+
+def check_groups(by: str | Sequence[str], groups: Any) -> None:
+    """Refuse columns without groups: those of a stream are public and fixed."""
+    if by and groups is None:
+        columns = by if isinstance(by, str) else ", ".join(map(str, by))
+        raise ValueError(
+            f"groups must be given for by={columns}: a list that does not depend on the data and stays for all "
+            "periods. On the command line: --groups A,B,C or --groups groups.csv."
+        )
 
 
 def stream_question(

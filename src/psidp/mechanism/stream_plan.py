@@ -65,6 +65,8 @@ class StreamPlan:
     parts: tuple[StreamPart, ...]
     adjacency: Adjacency = "add-remove"
     unit: str = "record"
+    counted: str = ""
+    """What counts and what does not, in words, where the stream caps units itself; no part of what is stored."""
 
     @classmethod
     def made(
@@ -133,6 +135,7 @@ class StreamPlan:
         lines = [
             f"{self.periods} periods, psi = {self.guarantee.psi:.6g} paid once; "
             f"a unit is in {self.choice.participation}.",
+            *([self.counted] if self.counted else []),
             self.choice.reason,
             f"{'standard deviation of':34} {'first':>10} {'last':>10} {'typical':>10} {'independent':>12}",
         ]

@@ -82,7 +82,10 @@ class StreamRecord:
             return
         stored = self.store.opening(self.asked)
         if stored is None:
-            raise ValueError("the stream must be open before it publishes or reads anything. Open it first: open().")
+            raise ValueError(
+                "the stream must be open before it publishes or reads anything. Open it first: open(), or psidp stream "
+                "open on the command line."
+            )
         self._plan, self._open = self._read(stored), True
 
     def _read(self, event: Mapping[str, Any]) -> StreamPlan:

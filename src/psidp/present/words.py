@@ -82,7 +82,7 @@ def _odds(factor: float, unit: str) -> str:
     if factor == float("inf"):
         return f"Nothing keeps a suspicion that a {unit} is in the data from becoming certainty."
     return (
-        f"In 99 of 100 releases, the odds that an attacker gives to a {unit}'s being in the data grow by a factor "
+        f"In 99 of 100 releases, the odds that an attacker gives to one {unit}'s being in the data grow by a factor "
         f"of {up(factor, 3)} at most: a suspicion of 1 in 1,000 becomes one of at most "
         f"{per_thousand(factor / (factor + 999.0))} in 1,000."
     )

@@ -49,7 +49,11 @@ class Question:
     @classmethod
     def window(cls, periods: int, length: int) -> Self:
         """The last `length` periods, asked as soon as there are so many."""
-        whole("length", length)
+        if not whole("length", length) <= periods:
+            raise ValueError(
+                f"length (periods that a window sums) must be at most {periods}, all periods of the stream, got "
+                f"length={length}."
+            )
         return cls(f"last {length} periods", tuple(length if t >= length else 0 for t in range(1, periods + 1)))
 
     @classmethod

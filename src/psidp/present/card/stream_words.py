@@ -34,13 +34,13 @@ def stream_words(stream: Any) -> dict[str, Any]:
 
 def _counter(counter: Counter, plan: StreamPlan) -> dict[str, Any]:
     """A counter sees totals alone: what a unit adds to them is the caller's word."""
-    promise = f"a {plan.unit} adds at most {counter.bound:,} to a period and is in {plan.choice.participation}"
+    promise = f"one {plan.unit} adds at most {counter.bound:,} to a period and is in {plan.choice.participation}"
     return {
         "title": f"{counter.name or 'Counter'}: a total published in each of {plan.periods:,} periods",
         "bound": f"{promise}. This is the promise of whoever counts; nothing here could check it",
         "covered": (ALL,),
         "not_covered": (
-            f"a {plan.unit} that is in more periods, or adds more, than was promised",
+            f"one {plan.unit} that is in more periods, or adds more, than was promised",
             "anything else published from the same data",
         ),
     }
@@ -49,11 +49,7 @@ def _counter(counter: Counter, plan: StreamPlan) -> dict[str, Any]:
 def _table(stream: Any, plan: StreamPlan) -> dict[str, Any]:
     """The engine caps what a unit adds."""
     asked, sealed = ", ".join(part.statistic for part in plan.parts), stream.place.seal is not None
-    rows = (
-        f"{stream._query.fixed()[0]:g}" if len(plan.parts) == 1 else "/".join(f"{c:g}" for c in stream._query.fixed())
-    )
     by = f" by {', '.join(stream._query.by)}" if stream._query.by else ""
-    counts = f"a {plan.unit} counts in {plan.choice.participation}, each with at most {rows} rows' worth"
     kept = (
         "a row counts as the table is when its period is published; what was counted is kept in a seal"
         if sealed
@@ -66,7 +62,7 @@ def _table(stream: Any, plan: StreamPlan) -> dict[str, Any]:
     )
     return {
         "title": f"{stream.name}: {asked}{by}, every {stream.calendar.every} since {stream.calendar.since}",
-        "bound": f"{counts}; the engine enforces it. {kept[0].upper()}{kept[1:]}",
+        "bound": f"{stream.counted} The engine enforces it: {kept}",
         "covered": (ALL,),
         "not_covered": (changed, "anything else published from the same data"),
     }

@@ -14,7 +14,7 @@ export function sentences(psi, unit) {
       `by tossing a coin, is right at most ${perThousand(right)} times in 1,000, however clever.`,
     "An attacker careful enough to accuse wrongly only 10 of 1,000 who are not in the data finds at most " +
       `${perThousand(caught)} of 1,000 who are.`,
-    `In 99 of 100 releases, the odds that an attacker gives to a ${unit}'s being in the data grow by a factor of ` +
+    `In 99 of 100 releases, the odds that an attacker gives to one ${unit}'s being in the data grow by a factor of ` +
       `${up(factor, 3)} at most: a suspicion of 1 in 1,000 becomes one of at most ${suspicion} in 1,000.`,
   ];
 }
