@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from psidp.cli import options
+from psidp.cli import table_options as given
 from psidp.cli.json_output import show_json
 from psidp.cli.release_table import bounds, column_type, contribution_of, edges_of, shown, with_progress, write_answer
 from psidp.cli.tables import console
@@ -22,7 +23,7 @@ from psidp.maths.sensitivity import check_adjacency
 
 __all__ = ["release_cube"]
 
-Words = list[str]
+Words = given.Words
 MOST_SHOWN = 400
 """Cells up to which a table is shown in a terminal."""
 
@@ -32,10 +33,10 @@ def _many(flag: str, help: str) -> Any:
 
 
 def release_cube(
-    source: Annotated[str, typer.Argument(help="a .parquet, .csv or .duckdb file; with --engine a table's name")],
+    source: given.Source,
     psi: Annotated[float | None, typer.Option("--psi", help="what all tables cost together, [2^-30,2^10]")] = None,
-    unit_column: Annotated[str, typer.Option("--unit-column", help="names units of privacy, such as patient_id")] = "",
-    rows_are_units: Annotated[bool, typer.Option("--rows-are-units", help="every row is its own unit")] = False,
+    unit_column: given.UnitColumn = "",
+    rows_are_units: given.RowsAreUnits = False,
     column: Annotated[Words, _many("--column", "column:value,value,... or column:1..12, public")] = [],  # noqa: B006
     bins: Annotated[Words, _many("--bins", "column:edge,edge,... whose bins are asked for")] = [],  # noqa: B006
     ordered: Annotated[
@@ -53,35 +54,25 @@ def release_cube(
         Words, _many("--error", "2:5 or column,column:5: wanted standard errors of counts, instead of --psi")
     ] = [],  # noqa: B006
     balance: Annotated[str, typer.Option("--balance", help="which error is least: worst or total")] = "worst",
-    where: Annotated[Words, _many("--where", '"age >= 18"; may be repeated')] = [],  # noqa: B006
-    contribution: Annotated[str, typer.Option("--contribution", help="rows' worth a unit may add, or auto")] = "1",
+    where: given.Where = [],  # noqa: B006
+    contribution: given.Contribution = "1",
     bound: Annotated[str, typer.Option("--bound", help="how a unit's rows are measured: rows or image")] = "rows",
-    confidence: Annotated[float, typer.Option("--confidence", help="chance that an interval covers, (0,1)")] = 0.95,
-    clipping_share: Annotated[
-        float, typer.Option("--clipping-share", help="part of psi^2 for measuring what clipping takes, [0,0.5]")
-    ] = CLIPPING_SHARE,
-    ledger: Annotated[
-        str, typer.Option("--ledger", help="where spending is written down: a file or postgresql://")
-    ] = "",
-    budget: Annotated[str, typer.Option("--budget", help="the budget that pays")] = "",
-    purpose: Annotated[str, typer.Option("--purpose", help="why, for the ledger")] = "",
-    retry_key: Annotated[
-        str, typer.Option("--retry-key", help="idempotency key: asked again, the stored answer comes back")
-    ] = "",
-    engine: Annotated[str, typer.Option("--engine", help="postgresql://... or spark://...; DuckDB unless told")] = "",
-    name: Annotated[str, typer.Option("--table", help="which table of a .duckdb file")] = "",
-    types: Annotated[Words, _many("--type", "column:type of a .csv file, such as age:int64; may be repeated")] = [],  # noqa: B006
-    adjacency: Annotated[
-        str, typer.Option("--adjacency", help="add-remove or replace-one; the budget's unless told")
-    ] = "",
-    protects: Annotated[str, typer.Option("--protects", help="whose data is protected, in words")] = "",
-    same_unit: Annotated[
-        str, typer.Option("--same-unit", help="why another unit column names the budget's units, in words")
-    ] = "",
+    confidence: given.Confidence = 0.95,
+    clipping_share: given.ClippingShare = CLIPPING_SHARE,
+    ledger: given.LedgerAt = "",
+    budget: given.BudgetName = "",
+    purpose: given.Purpose = "",
+    retry_key: given.RetryKey = "",
+    engine: given.EngineAt = "",
+    name: given.TableName = "",
+    types: given.Types = [],  # noqa: B006
+    adjacency: given.AdjacencyOrBudgets = "",
+    protects: given.Protects = "",
+    same_unit: given.SameUnit = "",
     output: Annotated[
         str, typer.Option("--output", "-o", help="a folder for one .csv file a table and the whole cube.json")
     ] = "",
-    plan: Annotated[bool, typer.Option("--plan", help="show what would run, cost and be worth; spend nothing")] = False,
+    plan: given.PlanOnly = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Release many tables of the same columns at once, for one psi.

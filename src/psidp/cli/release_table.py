@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from psidp.cli import options
+from psidp.cli import table_options as given
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console, table
 from psidp.curator import ask
@@ -38,7 +39,7 @@ __all__ = [
     "write_answer",
 ]
 
-Words = list[str]
+Words = given.Words
 Given = TypeVar("Given")
 
 
@@ -47,10 +48,10 @@ def _many(flag: str, help: str) -> Any:
 
 
 def release_table(
-    source: Annotated[str, typer.Argument(help="a .parquet, .csv or .duckdb file; with --engine a table's name")],
+    source: given.Source,
     psi: Annotated[float, typer.Option("--psi", help="what the release costs, all of it together, (0,inf)")],
-    unit_column: Annotated[str, typer.Option("--unit-column", help="names units of privacy, such as patient_id")] = "",
-    rows_are_units: Annotated[bool, typer.Option("--rows-are-units", help="every row is its own unit")] = False,
+    unit_column: given.UnitColumn = "",
+    rows_are_units: given.RowsAreUnits = False,
     count: Annotated[bool, typer.Option("--count", help="how many rows")] = False,
     units: Annotated[bool, typer.Option("--units", help="how many different units")] = False,
     sum_of: Annotated[Words, _many("--sum", "column:lower:upper")] = [],  # noqa: B006
@@ -62,32 +63,22 @@ def release_table(
     by: Annotated[Words, _many("--by", "column that makes groups; may be repeated")] = [],  # noqa: B006
     groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, or a,b,c")] = "",
     private_groups: Annotated[str, typer.Option("--private-groups", help="choose the groups: kappa:at_most")] = "",
-    where: Annotated[Words, _many("--where", '"age >= 18"; may be repeated')] = [],  # noqa: B006
-    contribution: Annotated[str, typer.Option("--contribution", help="rows' worth a unit may add, or auto")] = "1",
-    confidence: Annotated[float, typer.Option("--confidence", help="chance that an interval covers, (0,1)")] = 0.95,
-    clipping_share: Annotated[
-        float, typer.Option("--clipping-share", help="part of psi^2 for measuring what clipping takes, [0,0.5]")
-    ] = CLIPPING_SHARE,
-    ledger: Annotated[
-        str, typer.Option("--ledger", help="where spending is written down: a file or postgresql://")
-    ] = "",
-    budget: Annotated[str, typer.Option("--budget", help="the budget that pays")] = "",
-    purpose: Annotated[str, typer.Option("--purpose", help="why, for the ledger")] = "",
-    retry_key: Annotated[
-        str, typer.Option("--retry-key", help="idempotency key: asked again, the stored answer comes back")
-    ] = "",
-    engine: Annotated[str, typer.Option("--engine", help="postgresql://... or spark://...; DuckDB unless told")] = "",
-    name: Annotated[str, typer.Option("--table", help="which table of a .duckdb file")] = "",
-    types: Annotated[Words, _many("--type", "column:type of a .csv file, such as age:int64; may be repeated")] = [],  # noqa: B006
-    adjacency: Annotated[
-        str, typer.Option("--adjacency", help="add-remove or replace-one; the budget's unless told")
-    ] = "",
-    protects: Annotated[str, typer.Option("--protects", help="whose data is protected, in words")] = "",
-    same_unit: Annotated[
-        str, typer.Option("--same-unit", help="why another unit column names the budget's units, in words")
-    ] = "",
+    where: given.Where = [],  # noqa: B006
+    contribution: given.Contribution = "1",
+    confidence: given.Confidence = 0.95,
+    clipping_share: given.ClippingShare = CLIPPING_SHARE,
+    ledger: given.LedgerAt = "",
+    budget: given.BudgetName = "",
+    purpose: given.Purpose = "",
+    retry_key: given.RetryKey = "",
+    engine: given.EngineAt = "",
+    name: given.TableName = "",
+    types: given.Types = [],  # noqa: B006
+    adjacency: given.AdjacencyOrBudgets = "",
+    protects: given.Protects = "",
+    same_unit: given.SameUnit = "",
     output: Annotated[str, typer.Option("--output", "-o", help="write the answer to this .csv file")] = "",
-    plan: Annotated[bool, typer.Option("--plan", help="show what would run, cost and be worth; spend nothing")] = False,
+    plan: given.PlanOnly = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Release private statistics of a table.
