@@ -251,9 +251,11 @@ def test_the_demo_releases_three_times_refuses_a_fourth_and_goes_on_every_week(r
             "this release needs 0.5",
             "6. A number that goes on",
             "2025-12-22",
+            "7. Tables that agree",
+            "A drill-down that costs nothing more",
             "coin",
         ):
             assert words in out
         assert "rare syndrome" not in out
     made = {path.name for path in (tmp_path / "demo").iterdir()}
-    assert made >= {"visits.csv", "wards.csv", "wards_answer.csv", "plan.sql", "weekly.svg", "ledger.db"}
+    assert made >= {"visits.csv", "wards.csv", "wards_answer.csv", "plan.sql", "weekly.svg", "tables.svg", "ledger.db"}

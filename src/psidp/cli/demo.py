@@ -117,7 +117,7 @@ def _weekly(curator: Curator, folder: Path) -> None:
     rows = stream.series("total to date")
     made = table("New patients to date", ["week"], ["value", "standard error", "lower", "upper"])
     for row in rows[3::8]:
-        made.add_row(str(row.period), *(f"{number:,.1f}" for number in row[3:]))
+        made.add_row(str(row.period), *(f"{number:,.1f}" for number in row[3:7]))
     console.print(made)
     try:
         picture = save(series(rows, "New patients to date", stream.confidence), folder / "weekly.svg")
