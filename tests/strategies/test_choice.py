@@ -150,7 +150,7 @@ def test_the_weighted_error_is_that_of_the_questions():
 def test_questions_that_look_before_the_beginning_are_refused():
     with pytest.raises(ValueError, match="must be 0 to t in period t"):
         Question("too long", (2, 1))
-    with pytest.raises(ValueError, match="must be 0 to t in period t"):
+    with pytest.raises(ValueError, match="must be at most 3, all periods of the stream"):
         Question.window(3, 4)
     with pytest.raises(ValueError, match="length must be a whole number"):
         Question.window(3, 0)
