@@ -29,8 +29,8 @@ def run(full: bool, seed: int) -> list[Report]:
     layers = (Layer("rows"),)
     cubes = {
         "own": CubeTotals(table, None, columns, tables, layers, None),
-        "rows": CubeTotals(table, "u", columns, tables, layers, RowBound(CONTRIBUTION)),
-        "image": CubeTotals(table, "u", columns, tables, layers, ImageBound(CONTRIBUTION, _gram(seed))),
+        "rows": CubeTotals(table, "u", columns, tables, layers, RowBound(CONTRIBUTION), measured=True),
+        "image": CubeTotals(table, "u", columns, tables, layers, ImageBound(CONTRIBUTION, _gram(seed)), measured=True),
     }
     engine = Engine(table)
     contenders = {name: (lambda cube=cube: cube.exact(engine)) for name, cube in cubes.items()}
