@@ -44,7 +44,7 @@ def test_a_unit_of_any_type_fails_on_no_row(typed):
         same(bare, full, lambda table, unit=unit: Curator(table, unit).release(ask.count(), ask.units(), psi=1.0))
         for unit in full.columns
     ]
-    assert outcomes.count("answered") > 30
+    assert outcomes.count("answered") > 25
 
 
 def test_groups_of_any_type_fail_on_no_row(typed):
