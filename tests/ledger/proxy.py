@@ -14,16 +14,24 @@ class CutWire:
         self.word, self.target, self.armed = word, port, False
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.ends, self.threads = [], []
+        self._start(self._accept)
+
+    def _start(self, work, *args):
+        thread = threading.Thread(target=work, args=args, daemon=True)
+        self.threads.append(thread)
+        thread.start()
 
     def _accept(self):
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self.listener.accept()
+                self.ends.append(client)
                 server = socket.create_connection(("127.0.0.1", self.target))
+                self.ends.append(server)
                 cut = threading.Event()
-                threading.Thread(target=self._forward, args=(client, server, cut), daemon=True).start()
-                threading.Thread(target=self._back, args=(server, client, cut), daemon=True).start()
+                self._start(self._forward, client, server, cut)
+                self._start(self._back, server, client, cut)
 
     def _forward(self, client, server, cut):
         with contextlib.suppress(OSError):
@@ -42,4 +50,11 @@ class CutWire:
                     client.sendall(data)
 
     def close(self):
-        self.listener.close()
+        """End the wire: a socket that is left to the garbage collector complains in some later test."""
+        for end in (self.listener, *self.ends):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in list(self.threads):
+            thread.join(timeout=10)
+        for end in (self.listener, *self.ends):
+            end.close()
