@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from psidp.cli.plain_values import convert_plainly
 from psidp.errors import PsidpError
 
 __all__ = ["COMMANDS", "app", "main"]
@@ -37,6 +38,11 @@ COMMANDS = {
 class Commands(TyperGroup):
     """The commands, each loaded when it is asked for."""
 
+    def make_parser(self, ctx: Any) -> Any:
+        """The parser of psidp's own options, --help and --version among them."""
+        convert_plainly(self, ctx)
+        return super().make_parser(ctx)
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names, in the order of the help."""
         return list(COMMANDS)
@@ -51,7 +57,7 @@ class Commands(TyperGroup):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
             alone.command(cmd_name)(found)
             found = alone
-        command = typer.main.get_command(found)
+        command = convert_plainly(typer.main.get_command(found), ctx)
         command.name = cmd_name
         return command
 
