@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import psidp  # noqa: E402
+import psidp
 
 project = "psidp"
 author = "The psidp authors"

@@ -1,4 +1,4 @@
-"""The documentation is built without a warning, lists every public name, leads nowhere that is not, and can be searched."""
+"""The documentation is built without a warning, lists every public name, has no dead link, and can be searched."""
 
 import re
 import subprocess
