@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
+import psidp
 from psidp.symbols import notation
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
@@ -66,3 +73,9 @@ def test_every_design_page_is_listed():
     index = (ROOT / "docs" / "design" / "README.md").read_text()
     for page in (ROOT / "docs" / "design").glob("*.md"):
         assert page.name == "README.md" or f"({page.name})" in index
+
+
+def test_the_citation_names_the_version_and_the_paper():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {psidp.__version__}\n" in citation
+    assert "through the sensitivity index" in citation.split("references:")[1]
