@@ -12,6 +12,7 @@ if find_spec("torch") is None:
 
 from psidp.bridges.torch.noise.tensors import add_noise_, release
 from psidp.bridges.torch.step.private_step import PrivateStep
+from psidp.bridges.torch.training.tokens import PadTo, next_token_loss
 from psidp.bridges.torch.training.trainer import PrivateTrainer
 
-__all__ = ["PrivateStep", "PrivateTrainer", "add_noise_", "release"]
+__all__ = ["PadTo", "PrivateStep", "PrivateTrainer", "add_noise_", "next_token_loss", "release"]

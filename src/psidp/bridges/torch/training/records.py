@@ -1,24 +1,29 @@
 """The records: the private data as a trainer reads it, by number, onto the model's device."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils.data import Dataset, IterableDataset, TensorDataset, default_collate
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
 
 from psidp.bridges.torch.step.examples import Examples, count, mapped
 from psidp.bridges.torch.step.rng import renew, set_aside
+from psidp.symbols import whole
 
-__all__ = ["Records"]
+__all__ = ["Collate", "Reader", "Records"]
+
+Collate = Callable[[Any], tuple[Any, Any]]
+"""One record in, its inputs and its target out, in shapes that are the same for every record."""
 
 
 class Records:
-    """Pairs of inputs and targets under numbers 0 to n - 1: (inputs, targets) as tensors, or a map-style Dataset.
+    """Inputs and targets under numbers 0 to n - 1: (inputs, targets) as tensors, or a map-style Dataset.
 
     A Dataset may draw random numbers from Python, NumPy or torch, as augmentation does, on the CPU or on the model's
-    device: each record has fresh ones.
+    device: each record has fresh ones. `collate` makes a pair (inputs, target) of one record and sees no other one;
+    `workers` processes read ahead.
 
     Examples:
         >>> records = Records((torch.arange(6.0).reshape(3, 2), torch.tensor([0, 1, 2])), torch.device("cpu"))
@@ -26,13 +31,20 @@ class Records:
         (tensor([[0., 1.], [4., 5.]]), tensor([0, 2]))
     """
 
-    def __init__(self, data: Any, device: torch.device) -> None:
+    def __init__(self, data: Any, device: torch.device, collate: Collate | None = None, workers: int = 0) -> None:
         if isinstance(data, TensorDataset):
             data = data.tensors
-        self._data, self._device = data, device
-        self._whole = isinstance(data, tuple)
-        if self._whole:
-            self.size = count(*_pair(data))
+        self._device = device
+        self._tensors = _pair(data) if isinstance(data, tuple) else None
+        self._workers = whole("workers", workers) if workers != 0 else 0
+        self._reader = Reader(data, collate)
+        if self._tensors is not None:
+            if collate is not None or self._workers:
+                raise ValueError(
+                    "collate and workers must go with a Dataset, whose records are read one by one, got tensors. "
+                    "Prepare the tensors beforehand."
+                )
+            self.size = count(*self._tensors)
         elif isinstance(data, IterableDataset) or not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
             raise TypeError(
                 "data must be (inputs, targets) as tensors or a Dataset with length and index, "
@@ -48,24 +60,73 @@ class Records:
 
     def batch(self, chosen: NDArray[np.int64]) -> tuple[Examples, Examples]:
         """Inputs and targets of the chosen records; of none, where none was chosen, in the same shapes."""
-        pair = self._fetched(chosen.tolist()) if chosen.size else _both(lambda tensor: tensor[:0], self._empty)
-        return _both(lambda tensor: tensor.to(self._device), pair)
+        return self._placed(self._fetched(chosen.tolist()) if chosen.size else None)
+
+    def batches(self, draws: Iterable[NDArray[np.int64]]) -> Generator[tuple[Examples, Examples], None, None]:
+        """`batch` of each draw, in order; worker processes read a few draws ahead, and end with the iterator."""
+        if not self._workers:
+            yield from map(self.batch, draws)
+            return
+        loader = DataLoader(
+            self._reader,
+            batch_sampler=_Draws(draws),
+            num_workers=self._workers,
+            collate_fn=_stacked,
+            generator=torch.Generator(),  # the caller's generator stays as it is
+        )
+        for pair in loader:
+            yield self._placed(pair)
 
     def zeros(self) -> tuple[Examples, Examples]:
         """One example of zeros, in the shape and type of the first record."""
         return _both(lambda tensor: torch.zeros_like(tensor, device=self._device), self._empty)
 
+    def _placed(self, pair: tuple[Examples, Examples] | None) -> tuple[Examples, Examples]:
+        """On the model's device; of no records in the shapes of the first one."""
+        if pair is None:
+            pair = _both(lambda tensor: tensor[:0], self._empty)
+        return _both(lambda tensor: tensor.to(self._device), pair)
+
     def _fetched(self, chosen: list[int]) -> tuple[Examples, Examples]:
-        if self._whole:
+        if self._tensors is not None:
             at = torch.tensor(chosen)
-            return _both(lambda tensor: tensor.detach()[at.to(tensor.device)], self._data)
-        data: Dataset[Any] = self._data
-        read = []
+            return _both(lambda tensor: tensor.detach()[at.to(tensor.device)], self._tensors)
         with set_aside(self._device):
-            for number in chosen:
-                renew(self._device)
-                read.append(data[number])
+            read = [self._reader.read(number, self._device) for number in chosen]
         return _pair(default_collate(read))
+
+
+class Reader:
+    """One record at a time, with random numbers of its own, here or in a worker process."""
+
+    def __init__(self, data: Any, collate: Collate | None) -> None:
+        if not (collate is None or callable(collate)):
+            raise TypeError(f"collate must be callable as collate(record), got {type(collate).__name__}.")
+        self._data, self._collate = data, collate
+
+    def __getitem__(self, number: int) -> tuple[Any, Any]:
+        return self.read(number, torch.device("cpu"))
+
+    def read(self, number: int, device: torch.device) -> tuple[Any, Any]:
+        """The pair (inputs, target) of one record."""
+        renew(device)
+        record = self._data[number]
+        return _pair(record if self._collate is None else self._collate(record))
+
+
+class _Draws:
+    """Draws as a loader's batch sampler: lists of numbers, perhaps empty."""
+
+    def __init__(self, draws: Iterable[NDArray[np.int64]]) -> None:
+        self._draws = draws
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (draw.tolist() for draw in self._draws)
+
+
+def _stacked(pairs: list[tuple[Any, Any]]) -> tuple[Examples, Examples] | None:
+    """Pairs of records as a pair of batches; None for no records."""
+    return _pair(default_collate(pairs)) if pairs else None
 
 
 def _both(f: Callable[[torch.Tensor], torch.Tensor], pair: tuple[Examples, Examples]) -> tuple[Examples, Examples]:
@@ -75,6 +136,12 @@ def _both(f: Callable[[torch.Tensor], torch.Tensor], pair: tuple[Examples, Examp
 
 def _pair(values: Any) -> tuple[Examples, Examples]:
     """Inputs and targets, or a refusal."""
+    if isinstance(values, dict):
+        names = ", ".join(map(repr, list(values)[:4]))
+        raise TypeError(
+            f"data must give pairs (input, target), got a dict with {names}. Say which part is the target: "
+            "collate=lambda record: ({'input_ids': record['input_ids']}, record['labels']), or PadTo(length)."
+        )
     if not (isinstance(values, tuple | list) and len(values) == 2):
         many = f" of {len(values)}" if isinstance(values, tuple | list) else ""
         raise TypeError(

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -15,7 +16,7 @@ from psidp.bridges.torch.step.private_step import PrivateStep
 from psidp.bridges.torch.training.journal import Tally, Terms
 from psidp.bridges.torch.training.payment import Payment
 from psidp.bridges.torch.training.plan import epoch_of, planned, reserved, slots_for
-from psidp.bridges.torch.training.records import Records
+from psidp.bridges.torch.training.records import Collate, Records
 from psidp.bridges.torch.training.run_state import RunState
 from psidp.bridges.torch.training.training import Progress, Training
 from psidp.bridges.torch.training.update import Update
@@ -42,6 +43,10 @@ class PrivateTrainer:
             eval, in which it comes.
         optimizer: any torch optimizer of the model's parameters that needs no closure.
         data: (inputs, targets) as tensors, or a map-style Dataset of such pairs; each record is read by its own number.
+        collate: collate(record) -> (inputs, target), for a Dataset of other records, such as dicts. It sees one record
+            at a time and pads to a public length, as PadTo does: to the longest of a draw, one record would move the
+            others' gradients.
+        workers: processes that read a Dataset ahead; none unless told.
         sampling_rate: chance q of a record to be in a batch, (0, 1].
         clip: largest L2 norm of one example's gradient.
         noise_multiplier, steps or epochs, epsilon or psi: any two; the third follows. With all three the run is as long
@@ -78,6 +83,8 @@ class PrivateTrainer:
         *,
         sampling_rate: float,
         clip: float,
+        collate: Collate | None = None,
+        workers: int = 0,
         noise_multiplier: float | None = None,
         steps: int | None = None,
         epochs: float | None = None,
@@ -103,7 +110,7 @@ class PrivateTrainer:
         self.delta, self.kappa = float(delta), float(kappa)
         self._update = Update(optimizer, schedule)
         first = next(iter(model.parameters()), None) if isinstance(model, nn.Module) else None
-        self._records = Records(data, torch.device("cpu") if first is None else first.device)
+        self._records = Records(data, torch.device("cpu") if first is None else first.device, collate, workers)
         rate, records = self.run.sampling_rate, self._records.size
         divisor = rate * records if expected_batch is None else EXPECTED.number(expected_batch)
         self.failure, slots = 0.0, None
@@ -209,19 +216,22 @@ class PrivateTrainer:
         """Steps until `last` of them were started; a checkpoint every so often and at the end."""
         self._update.clear()
         score: float | None = None
-        while tally.started < last:
-            tally.begin()
-            self._started = tally.started
-            self._step(*self._records.batch(poisson_batch(self._records.size, self.run.sampling_rate)))
-            self._update.apply()
-            self._applied += 1
-            if self._started % self._every == 0 or self._started == last:
-                self._save()
-            ended = self._started % self._epoch == 0 or self._started == last
-            if ended and validate is not None:
-                score = self._validated(validate)
-            if watch is not None:
-                watch(self._progress(ended, score))
+        size, rate = self._records.size, self.run.sampling_rate
+        draws = (poisson_batch(size, rate) for _ in range(last - tally.started))
+        with closing(self._records.batches(draws)) as batches:
+            while tally.started < last:
+                tally.begin()
+                self._started = tally.started
+                self._step(*next(batches))
+                self._update.apply()
+                self._applied += 1
+                if self._started % self._every == 0 or self._started == last:
+                    self._save()
+                ended = self._started % self._epoch == 0 or self._started == last
+                if ended and validate is not None:
+                    score = self._validated(validate)
+                if watch is not None:
+                    watch(self._progress(ended, score))
 
     def _progress(self, ended: bool, score: float | None) -> Progress:
         epoch, epochs = -(-self._started // self._epoch), -(-self.run.steps // self._epoch)
