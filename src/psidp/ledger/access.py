@@ -1,6 +1,7 @@
 """Access: the database of a ledger, and what one process knows about it; transactions that read or append entries."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -30,7 +31,7 @@ class Access:
         self.clock: Clock = clock or _system_clock
         self.units = Units()
         self._said = check_text("actor", actor) if actor else ""
-        self._found = ""
+        self._user, self._login = system_user(), ""
         self._terms: dict[str, Budget] = {}
         self._known = KnownHead()
         self._version = 0
@@ -45,9 +46,10 @@ class Access:
         """Who asks: as the ledger was told; on a server with roles the login; else the operating system's user."""
         if self._said:
             return self._said
-        if not self._found:
-            self._found = (self.store.is_server and self.store.read(schema.login)) or system_user()
-        return self._found
+        if self.store.is_server and not self._version:
+            with suppress(NotALedgerError):  # the first budget makes it
+                self.begun()
+        return self._login or self._user
 
     def budget(self, log: EntryLog, name: str) -> Budget:
         """The terms, which never change once a budget is open."""
@@ -83,7 +85,7 @@ class Access:
         store = self.store
         if self._version == schema.VERSION or (self._version and not writes):
             return store
-        version = store.read(lambda c: schema.version_of(c, self.shown)) if create or store.exists() else 0
+        version, self._login = store.read(self._looked_at) if create or store.exists() else (0, "")
         if version == 0 and not create:
             raise NotALedgerError(f"there is no ledger at {self.shown}. Opening a budget begins one.")
         if writes and version < schema.VERSION:
@@ -91,6 +93,11 @@ class Access:
             version = schema.VERSION
         self._version = version
         return store
+
+    def _looked_at(self, connection: Connection) -> tuple[int, str]:
+        """The ledger's version, and the login where a server's ledger has roles."""
+        version = schema.version_of(connection, self.shown)
+        return version, schema.login(connection) if version and self.store.is_server else ""
 
     def _bring_forward(self, version: int) -> None:
         try:
