@@ -39,7 +39,7 @@ class Spent:
     def plus(self, loss: Cost, on_partition: bool) -> "Spent":
         """After one more spend, on the partition at hand or on all the data."""
         if not on_partition:
-            return replace(self, common=self.common + loss)
+            return Spent(self.common + loss, self.partition, self.largest)
         partition = self.partition + loss
         return Spent(self.common, partition, self.largest | partition)
 
@@ -71,7 +71,8 @@ class Balance:
 
     def after_spend(self, loss: Cost, on_partition: bool = False) -> Self:
         """After a spend; the caller checks first that it fits."""
-        spent, lifetime = self.spent.plus(loss, on_partition), self.lifetime.plus(loss, on_partition)
+        spent = self.spent.plus(loss, on_partition)
+        lifetime = spent if self.spent is self.lifetime else self.lifetime.plus(loss, on_partition)
         return replace(self, spent=spent, lifetime=lifetime)
 
     def fits(self, loss: Cost, on_partition: bool = False) -> bool:
@@ -105,8 +106,8 @@ class Balance:
         values |= {"period": self.period} if self.period else {}
         values |= {"closed": True} if self.closed else {}
         for name, spent in (("spent", self.spent), ("lifetime", self.lifetime)):
-            values[name] = {part: loss.text() for part in PARTS if (loss := getattr(spent, part)) != ZERO}
-        values |= {"allotted": self.allotted.text()} if self.allotted != ZERO else {}
+            values[name] = {part: loss.text() for part in PARTS if (loss := getattr(spent, part))}
+        values |= {"allotted": self.allotted.text()} if self.allotted else {}
         values |= {} if self.above is None else {"above": self.above}
         values |= {"paused": list(self.paused)} if self.paused else {}
         values |= {"waiting": [list(asked) for asked in self.waiting]} if self.waiting else {}
@@ -119,6 +120,7 @@ class Balance:
         spent, lifetime = (
             Spent(**{part: Cost.read(loss) for part, loss in values[name].items()}) for name in ("spent", "lifetime")
         )
+        lifetime = spent if spent == lifetime else lifetime
         return cls(
             Cost.read(values["cap"]),
             values["era"],

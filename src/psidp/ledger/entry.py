@@ -1,6 +1,7 @@
 """Entry: one line of the ledger, and the hash that ties it to the line above."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from operator import attrgetter
@@ -83,9 +84,9 @@ class Entry:
         """The columns as plain values, as exported."""
         return dict(zip(NAMES, _VALUES(self), strict=True))
 
-    def row(self) -> tuple[Any, ...]:
+    def row(self, details: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
         """The columns in the order of the table, and the copies of who asked and of which table."""
-        event = self.details()
+        event = self.details() if details is None else details
         return (*_VALUES(self), event.get("by", ""), event.get("table", ""))
 
 

@@ -12,6 +12,7 @@ from psidp.ledger.approvals import Proposed, approval_of
 from psidp.ledger.balance import Balance, step
 from psidp.ledger.budget import Budget, period_of
 from psidp.ledger.cost import ZERO, Cost
+from psidp.ledger.driver import execute
 from psidp.ledger.entry import COLUMNS, COPIES, ENTRIES, INSERT, NAMES, Entry, canonical, genesis
 from psidp.ledger.known_head import KnownHead, not_as_written
 from psidp.ledger.schema import VERSION, identity_of
@@ -38,6 +39,13 @@ _CHANGES = select(ENTRIES).where(_CHANGE).order_by(_C.budget, _C.id)
 _CHANGES_OF = _CHANGES.where(_MINE)
 _OPENING = _CHANGES_OF.limit(1)
 _SAID = {"sqlite": "json_extract(event, '$.{name}')", "postgresql": "(CAST(event AS jsonb) ->> '{name}')"}
+_SAME = {
+    dialect: f"SELECT (SELECT max(id) FROM psidp_entries) = {mark} AND EXISTS (SELECT 1 FROM psidp_entries WHERE "
+    + " AND ".join(f'"{name}" = {mark}' for name in (*NAMES, *COPIES))
+    + ")"
+    for dialect, mark in (("sqlite", "?"), ("postgresql", "%s"))
+}
+"""Whether the ledger still ends with a row, in every column."""
 _HEAD = f"SELECT {COLUMNS} FROM psidp_entries ORDER BY id DESC LIMIT 1"
 
 
@@ -189,8 +197,8 @@ class EntryLog:
             previous=genesis(identity_of(self.connection)) if last is None else last.hash,
             **columns,
         )
-        row = entry.row()
-        self.connection.exec_driver_sql(INSERT[self.connection.dialect.name], row)
+        row = entry.row(event)
+        execute(self.connection, INSERT[self.connection.dialect.name], row)
         self.known.wrote(row, entry, balance)
         self.written = entry
         return entry
@@ -201,10 +209,13 @@ class EntryLog:
         A head that others wrote has to follow from the entry above it, in its hash and in its balance; and the entry
         that this process saw last has to be there still.
         """
+        known = self.known
+        if known.row is not None:
+            values = (known.row[0], *known.row)
+            if execute(self.connection, _SAME[self.connection.dialect.name], values):
+                return known.entry
         found = self.connection.exec_driver_sql(_HEAD).first()
         row = None if found is None else tuple(found)
-        if row is not None and row == self.known.row:
-            return self.known.entry
         entry = None if row is None else Entry.from_row(row[: len(NAMES)])
         self._check_still_there(entry)
         if entry is None or row is None:
@@ -282,4 +293,4 @@ def moment(stamp: str) -> datetime:
 
 
 def _stamp(now: datetime) -> str:
-    return f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"
+    return f"{now.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

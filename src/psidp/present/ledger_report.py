@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from psidp.ledger.statement import Statement
@@ -12,7 +12,7 @@ from psidp.present.markup import Element, element
 from psidp.present.palette import LIGHT
 from psidp.present.spending_bars import bars
 
-__all__ = ["FORMATS", "sections", "to_html", "to_markdown", "written"]
+__all__ = ["FORMATS", "escaped", "page", "sections", "to_html", "to_markdown", "written"]
 
 FORMATS = ("html", "md", "json")
 Section = tuple[str, list[str], list[list[str]]]
@@ -85,32 +85,30 @@ def to_html(statement: Statement) -> str:
         head = element("thead", element("tr", *(element("th", name, scope="col") for name in columns)))
         body = element("tbody", *(element("tr", *(element("td", cell) for cell in row)) for row in rows))
         parts.append(element("table", head, body))
-    page = element(
-        "html",
-        element("head", Element('<meta charset="utf-8">'), element("title", title(statement)), _style()),
-        element("body", *parts),
-        lang="en",
+    return page(title(statement), parts)
+
+
+def page(heading: str, parts: Sequence[str]) -> str:
+    """Elements as one HTML file that needs nothing else."""
+    head = element(
+        "head", Element('<meta charset="utf-8">'), element("title", heading), Element(f"<style>{STYLE}</style>")
     )
-    return f"<!DOCTYPE html>\n{page}\n"
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', *parts), lang='en')}\n"
 
 
 def to_markdown(statement: Statement) -> str:
     """The same as GitHub-flavoured Markdown."""
-    lines = [f"# {_text(title(statement))}", ""]
+    lines = [f"# {escaped(title(statement))}", ""]
     for sentence in summary(statement):
-        lines += [_text(sentence), ""]
+        lines += [escaped(sentence), ""]
     for heading, columns, rows in sections(statement):
         lines += [f"## {heading}", "", _row(columns), _row(["---"] * len(columns))]
-        lines += [*(_row([_text(cell) for cell in row]) for row in rows), ""]
+        lines += [*(_row([escaped(cell) for cell in row]) for row in rows), ""]
     return "\n".join(lines)
 
 
 def _to_json(statement: Statement) -> str:
     return json.dumps(finite(statement.to_dict()), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _style() -> Element:
-    return Element(f"<style>{STYLE}</style>")
 
 
 def _amounts(total: dict[str, Any]) -> list[str]:
@@ -132,6 +130,6 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _text(words: str) -> str:
+def escaped(words: str) -> str:
     """`words` with nothing that Markdown or HTML would act on, on one line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", " ".join(words.split()))

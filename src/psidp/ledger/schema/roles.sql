@@ -23,7 +23,7 @@ $$ DECLARE
     officer  boolean := pg_has_role(session_user, 'psidp_officer', 'MEMBER');
     entries  text    := format('%I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
     above    record;
-    asked    record;
+    asked    text;
     yes      record;
     most     double precision;
 BEGIN
@@ -41,12 +41,12 @@ BEGIN
         RAISE EXCEPTION 'the actor must be the login %, got %', session_user, said ->> 'by' USING ERRCODE = '42501';
     END IF;
     IF NEW.state IN ('approved', 'denied') THEN
-        EXECUTE format('SELECT event::jsonb ->> ''by'' AS by FROM %s WHERE id = $1 AND budget = $2 AND state = ''requested''', entries)
+        EXECUTE format('SELECT event::jsonb ->> ''by'' FROM %s WHERE id = $1 AND budget = $2 AND state = ''requested''', entries)
             INTO asked USING NEW.refers, NEW.budget;
-        IF NEW.state = 'approved' AND (asked.by IS NULL OR asked.by = session_user::text) THEN
+        IF NEW.state = 'approved' AND (asked IS NULL OR asked = session_user::text) THEN
             RAISE EXCEPTION 'a request must be approved by somebody else' USING ERRCODE = '42501';
         END IF;
-        officer := officer OR (NEW.state = 'denied' AND asked.by = session_user::text);
+        officer := officer OR (NEW.state = 'denied' AND asked = session_user::text);
     END IF;
     IF NEW.state NOT IN ('spent', 'requested') AND NOT officer THEN
         RAISE EXCEPTION 'only an officer may write an entry that is %', NEW.state USING ERRCODE = '42501';
