@@ -245,9 +245,11 @@ def test_an_older_ledger_is_brought_forward_in_one_transaction(survey, url, monk
     second = ["SELECT no_such_function_at_all()"]
     monkeypatch.setattr(schema, "VERSION", 3)
     monkeypatch.setattr(schema, "statements", steps)
-    assert Ledger(url).remaining("survey").psi == 1.0, "reading needs no new version"
+    older = Ledger(url)
+    assert older.remaining("survey").psi == 1.0, "reading needs no new version"
     with pytest.raises(psidp.errors.LedgerUnavailableError, match="owns the database brings it forward once"):
-        Ledger(url).open("second", psi=1.0, purpose="a test")
+        older.open("second", psi=1.0, purpose="a test")
+    older.dispose()
     second[0] = "CREATE INDEX psidp_more_x ON psidp_more (x)"
     newer = Ledger(url)
     assert newer.verify(head) == head

@@ -63,14 +63,20 @@ def card(
 ) -> None:
     """Write the privacy card of a release: HTML, Markdown or JSON.
 
+    With --ledger and --budget alone, it is the card of everything that the budget paid for.
+
     Example: psidp card --sensitivity 1 --sigma 2 --unit patient --title "Mean age" -o card.html
 
     Example: psidp card --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 -o run.html
 
-    Example: psidp card --psi 1 --title "Visits" -o card.html --evaluation evaluation.md
+    Example: psidp card --ledger ledger.db --budget survey --evaluation evaluation.md -o card.html
     """
     report, head = reported(ledger, budget)
     ledger_head = ledger_head or head
+    if report is not None and not notions and events is None and noise_multiplier is None:
+        spent, unit, kappa = report.lifetime, report.budget.unit, report.lifetime.kappa
+        notions, adjacency = {"psi": spent.psi}, spent.adjacency
+        title = f"Budget {report.budget.name}: {report.budget.purpose}" if title == "Privacy card" else title
     if audit_link is not None and audit is None:
         raise ValueError("--audit-link goes with --audit, the audit's result.")
     named = {name: value for name, value in notions.items() if name not in {"sensitivity", "sigma"}}

@@ -58,8 +58,7 @@ def publish(
         if Path(registry_file).suffix not in (".yaml", ".yml"):
             raise ValueError(f"registry must be a .yaml file, got {registry_file!r}.")
         known = {name: value for name, value in given.items() if name in registry.QUESTIONS}
-        slug = Path(registry_file).stem
-        texts[registry_file] = registry.to_yaml(registry.deployment(card, known, report, slug))
+        texts[registry_file] = registry.to_yaml(registry.deployment(card, known, report, Path(registry_file).stem))
     if evaluation_file is not None:
         write = {".html": evaluation.to_html, ".md": evaluation.to_markdown}.get(Path(evaluation_file).suffix)
         if write is None:

@@ -83,7 +83,7 @@ def deployment(card: Card, answers: Mapping[str, Any], report: Report | None = N
     given = _checked(answers)
     if lacking := missing(given):
         raise ValueError(f"the registry also asks for {'; '.join(lacking)}. Answer each: --answer NAME=VALUE.")
-    made: dict[str, Any] = {"url_slug": slug or _slug(card.title), "status": "Draft", "tier": 3, "deployment": {}}
+    made: dict[str, Any] = {"url_slug": _slug(slug or card.title), "status": "Draft", "tier": 3, "deployment": {}}
     sections = made["deployment"] = _known(card, report)
     for name, value in given.items():
         sections[QUESTIONS[name].section][name] = value
