@@ -11,6 +11,8 @@ Bad input is a plain ValueError or TypeError whose sentence names the quantity. 
     └── LedgerError                      the ledger refuses; nothing was released
         ├── BudgetExceededError          what is left does not cover what was asked
         ├── BudgetClosedError            the budget was closed
+        ├── BudgetPausedError            the budget, or this person, is paused
+        ├── ApprovalNeededError          somebody else has to approve this spend first
         ├── UnknownBudgetError           no budget of this name was opened
         ├── KeyConflictError             another request was made under this idempotency key
         ├── ClockError                   the clock is behind the ledger's last entry
@@ -24,8 +26,10 @@ Bad input is a plain ValueError or TypeError whose sentence names the quantity. 
 from typing import Any
 
 __all__ = [
+    "ApprovalNeededError",
     "BudgetClosedError",
     "BudgetExceededError",
+    "BudgetPausedError",
     "ClockError",
     "ContradictionError",
     "EngineError",
@@ -121,6 +125,22 @@ class BudgetExceededError(LedgerError):
 
 class BudgetClosedError(LedgerError):
     """The budget was closed."""
+
+
+class BudgetPausedError(LedgerError):
+    """The budget is paused, for everybody or for this person."""
+
+
+class ApprovalNeededError(LedgerError):
+    """The spend is above the budget's limit, and nobody else has approved it.
+
+    Attributes:
+        request: the request for exactly this spend that waits; 0 where nobody asked for it.
+    """
+
+    def __init__(self, sentence: str, request: int = 0) -> None:
+        super().__init__(sentence)
+        self.request = request
 
 
 class UnknownBudgetError(LedgerError, LookupError):

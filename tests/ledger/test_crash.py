@@ -1,32 +1,14 @@
 """Kill between every two statements, reopen, count; kill at random; and let many spend at once."""
 
-import json
-import os
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
 import psidp
 from psidp import Guarantee, Ledger
-
-HERE = Path(__file__).parent
-
-
-def script(name, *arguments):
-    """The outcome of one of the scripts beside this file."""
-    done = subprocess.run(
-        [sys.executable, HERE / name, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+from scripts import script
 
 
 def test_two_hundred_kills_lose_no_spend_and_leave_no_half_written_entry(sqlite_url):

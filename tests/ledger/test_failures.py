@@ -230,7 +230,7 @@ def test_where_there_is_nothing_reading_creates_nothing(tmp_path):
 
 def test_a_ledger_from_a_newer_version_is_refused(survey, url, monkeypatch):
     survey._store.write(lambda c: c.exec_driver_sql("INSERT INTO psidp_ledger VALUES (7, 'x', 'tomorrow')"))
-    with pytest.raises(psidp.errors.NewerLedgerError, match="has version 7; this psidp knows versions up to 1"):
+    with pytest.raises(psidp.errors.NewerLedgerError, match="has version 7; this psidp knows versions up to 2"):
         Ledger(url).remaining("survey")
 
 
@@ -240,17 +240,22 @@ def test_an_older_ledger_is_brought_forward_in_one_transaction(survey, url, monk
     original = schema.statements
 
     def steps(version, dialect):
-        yield from original(version, dialect) if version == 1 else ["CREATE TABLE psidp_more (x INTEGER)", second[0]]
+        yield from original(version, dialect) if version < 3 else ["CREATE TABLE psidp_more (x INTEGER)", second[0]]
 
     second = ["SELECT no_such_function_at_all()"]
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "VERSION", 3)
     monkeypatch.setattr(schema, "statements", steps)
-    with pytest.raises(psidp.errors.LedgerUnavailableError):
-        Ledger(url).remaining("survey")
+    older = Ledger(url)
+    assert older.remaining("survey").psi == 1.0, "reading needs no new version"
+    with pytest.raises(psidp.errors.LedgerUnavailableError, match="owns the database brings it forward once"):
+        older.open("second", psi=1.0, purpose="a test")
+    older.dispose()
     second[0] = "CREATE INDEX psidp_more_x ON psidp_more (x)"
     newer = Ledger(url)
     assert newer.verify(head) == head
-    assert newer._store.read(lambda c: schema.version_of(c, "")) == 2
+    newer.open("second", psi=1.0, purpose="a test")
+    assert newer.verify(head).id == 2
+    assert newer._store.read(lambda c: schema.version_of(c, "")) == 3
     newer.dispose()
 
 
@@ -288,7 +293,7 @@ def test_a_failure_to_note_a_failure_does_not_hide_the_error(survey, monkeypatch
         raise psidp.errors.LedgerUnavailableError("the disk is full")
 
     with pytest.raises(KeyError) as caught, survey.spend("survey", G, purpose="a test") as entry:
-        raise KeyError(monkeypatch.setattr(entry.store, "write", trouble))
+        raise KeyError(monkeypatch.setattr(entry.access, "write", trouble))
     assert "stays spent" in caught.value.__notes__[0]
 
 

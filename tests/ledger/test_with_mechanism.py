@@ -19,7 +19,7 @@ def test_a_release_is_paid_for_with_its_event(mechanism, survey):
     assert abs(release.value - 123.4) < 40.0
     entry = list(survey.entries())[-1]
     assert (entry.state, entry.psi, entry.purpose) == ("spent", 0.5, "mean age")
-    assert json.loads(entry.event) == {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}
+    assert json.loads(entry.event) == {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0, "by": survey.actor}
     survey.verify()
 
 

@@ -8,10 +8,11 @@ from rich.text import Text
 from psidp.cli.chart import draw
 from psidp.cli.tables import console, table
 from psidp.guarantee import Guarantee
+from psidp.ledger.budget_refusal import CLOSED
 from psidp.ledger.report import Report
 from psidp.present.formatting import down, up
 
-__all__ = ["in_words", "plain", "show_budgets", "show_report"]
+__all__ = ["closed_or_left", "in_words", "plain", "show_budgets", "show_report"]
 
 
 def plain(text: str) -> Text:
@@ -30,6 +31,18 @@ def in_words(left: Guarantee) -> str:
         f"its sensitivity. Spent at once, that is epsilon {down(float(left.epsilon(delta)))} at delta = {up(delta)}."
     )
     return sentence + (f" kappa {down(left.kappa)} is left." if left.kappa else "")
+
+
+def closed_or_left(report: Report, left: Guarantee) -> str:
+    """What is left, in words; of a closed budget, what to do; of a paused one, that it is."""
+    if report.closed:
+        return f"Budget {report.budget.name} takes no more releases. {CLOSED}"
+    paused = f" Spending is paused for {_names(report.paused)}." if report.paused else ""
+    return in_words(left) + paused
+
+
+def _names(paused: tuple[str, ...]) -> str:
+    return "everybody" if "" in paused else ", ".join(paused)
 
 
 def show_report(report: Report, history: list[tuple[str, float]]) -> None:
@@ -60,7 +73,10 @@ def show_report(report: Report, history: list[tuple[str, float]]) -> None:
     for entry in report.units:
         console.print(plain(f"{entry.time[:16]}  entry {entry.id}  {_unit_in_words(entry.details(), b.unit)}"))
     console.print()
-    console.print(plain("The budget is closed." if report.closed else in_words(report.remaining)))
+    for asked in report.waiting:
+        state = f"approved in entry {asked.approved}" if asked.approved else "waits for an answer"
+        console.print(plain(f"Request {asked.id} of {asked.by} {state}, until {asked.until[:16]}."))
+    console.print(plain(closed_or_left(report, report.remaining)))
 
 
 def _unit_in_words(event: dict[str, Any], unit: str) -> str:
@@ -77,7 +93,7 @@ def show_budgets(reports: list[Report]) -> None:
     """All budgets, one line each."""
     rows = table("Budgets", ["budget", "unit", "adjacency"], ["psi", "spent", "left", "since opened"])
     for r in reports:
-        name = plain(r.budget.name + (" (closed)" if r.closed else ""))
+        name = plain(r.budget.name + (" (closed)" if r.closed else " (paused)" if r.paused else ""))
         amounts = (down(r.cap.psi), up(r.spent.psi), down(r.remaining.psi), up(r.lifetime.psi))
         rows.add_row(name, plain(r.budget.unit), r.budget.adjacency, *amounts)
     console.print(rows)
@@ -88,6 +104,8 @@ def show_budgets(reports: list[Report]) -> None:
 def _special(report: Report) -> str:
     b = report.budget
     said = f"; renews each {b.renews}" if b.renews else ""
+    said += f"; spends above psi {report.above:g} need an approval" if report.above is not None else ""
+    said += f"; for the table {b.table}" if b.table else ""
     said += f"; a share of {b.part_of}" if b.part_of else ""
     if b.partitions:
         parts = b.partitions

@@ -11,6 +11,7 @@ import typer
 from psidp.accounting import DPSGD, PrivacyCurve, account
 from psidp.accounting.events import Sampling
 from psidp.cli import options
+from psidp.cli.public_record import Answer, Budget, EvaluationFile, LedgerPlace, RegistryFile, publish, reported
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.present.card.events import parsed
@@ -52,15 +53,30 @@ def card(
     audit: Annotated[str | None, typer.Option("--audit", help="audit result: JSON, or a file of it")] = None,
     audit_link: Annotated[str | None, typer.Option("--audit-link", help="where the audit can be read")] = None,
     date: Annotated[str | None, typer.Option("--date", help="YYYY-MM-DD; today when not given")] = None,
+    ledger: LedgerPlace = None,
+    budget: Budget = None,
+    registry: RegistryFile = None,
+    evaluation: EvaluationFile = None,
+    answer: Answer = [],  # noqa: B006
     output: Annotated[str, typer.Option("--output", "-o", help="file: .html, .md or .json; - prints")] = "-",
     form: Annotated[str, typer.Option("--format", help="html, md or json, where -o does not say")] = "md",
 ) -> None:
     """Write the privacy card of a release: HTML, Markdown or JSON.
 
+    With --ledger and --budget alone, it is the card of everything that the budget paid for.
+
     Example: psidp card --sensitivity 1 --sigma 2 --unit patient --title "Mean age" -o card.html
 
     Example: psidp card --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 -o run.html
+
+    Example: psidp card --ledger ledger.db --budget survey --evaluation evaluation.md -o card.html
     """
+    report, head = reported(ledger, budget)
+    ledger_head = ledger_head or head
+    if report is not None and not notions and events is None and noise_multiplier is None:
+        spent, unit, kappa = report.lifetime, report.budget.unit, report.lifetime.kappa
+        notions, adjacency = {"psi": spent.psi}, spent.adjacency
+        title = f"Budget {report.budget.name}: {report.budget.purpose}" if title == "Privacy card" else title
     if audit_link is not None and audit is None:
         raise ValueError("--audit-link goes with --audit, the audit's result.")
     named = {name: value for name, value in notions.items() if name not in {"sensitivity", "sigma"}}
@@ -98,6 +114,7 @@ def card(
         date=date,
         **said,
     )
+    publish(made, registry, evaluation, answer, report)
     _write(made, output, form)
 
 

@@ -1,7 +1,7 @@
 """Chart: a line over time, drawn with blocks on a terminal."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from psidp.present.formatting import up
 
@@ -31,7 +31,15 @@ def draw(points: Sequence[tuple[datetime, float]], width: int = 60, height: int 
         cells = "".join(BLOCKS[min(8, max(0, round(8 * (height * value / top - row))))] for value in columns)
         lines.append(f"{labels[height - 1 - row]:>{margin}} |{cells}".rstrip())
     first, last = points[0][0], points[-1][0]
-    return [*lines, f"{'':>{margin}} {first:%Y-%m-%d} to {last:%Y-%m-%d}"]
+    return [*lines, f"{'':>{margin}} {_stretch(first, last)}"]
+
+
+def _stretch(first: datetime, last: datetime) -> str:
+    """From when to when: with the time of the day where that is what tells them apart."""
+    if last - first >= timedelta(days=3):
+        return f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    end = "%H:%M:%S" if first.date() == last.date() else "%Y-%m-%d %H:%M:%S"
+    return f"{first:%Y-%m-%d %H:%M:%S} to {last:{end}}" if first < last else f"{first:%Y-%m-%d %H:%M:%S}"
 
 
 def _columns(points: Sequence[tuple[datetime, float]], width: int) -> list[float]:

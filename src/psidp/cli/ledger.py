@@ -1,20 +1,19 @@
 """psidp ledger: open a budget, spend from it, see what is left, verify that nobody changed the past."""
 
-import getpass
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from psidp.cli import options
-from psidp.cli.balance import in_words, plain, show_budgets, show_report
+from psidp.cli.balance import closed_or_left, in_words, plain, show_budgets, show_report
 from psidp.cli.json_output import show_json
+from psidp.cli.ledger_list import list_, report
+from psidp.cli.ledger_officer import approve, deny, limit, pause, request, resume, roles
+from psidp.cli.ledger_options import Kappa, Name, Part, Table, TableUnit, Where, Who, Why, priced, say
 from psidp.cli.tables import console
-from psidp.guarantee import Guarantee
 from psidp.ledger.budget import Partitions
-from psidp.ledger.entry import Entry
-from psidp.ledger.event import price
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present.formatting import up
@@ -24,15 +23,6 @@ __all__ = ["app"]
 app = typer.Typer(
     help="A privacy budget that cannot be overspent, lost or forgotten.", no_args_is_help=True, rich_markup_mode=None
 )
-
-Where = Annotated[
-    str, typer.Argument(metavar="LEDGER", help="a path (SQLite file), or postgresql://user@host/database")
-]
-Name = Annotated[str, typer.Argument(metavar="BUDGET", help="the budget's name")]
-Why = Annotated[str, typer.Option("--purpose", help="why, in words")]
-Who = Annotated[str, typer.Option("--actor", help="who does it; the login name unless told")]
-Kappa = Annotated[float, typer.Option("--kappa", help="probability of outright failure, [0, 1)")]
-Part = Annotated[str, typer.Option("--partition", help="the part of the data that is read")]
 
 
 @app.command("open")
@@ -50,6 +40,11 @@ def open_(
     column: Annotated[str, typer.Option("--partition-column", help="public column of disjoint partitions")] = "",
     partition: Annotated[list[str], typer.Option("--partition", help="a value of that column; once for each")] = [],  # noqa: B006
     declared_by: Annotated[str, typer.Option("--declared-by", help="who says that no unit lies in two of them")] = "",
+    approval_above: Annotated[
+        float | None, typer.Option("--approval-above", help="psi above which a spend needs somebody else's approval")
+    ] = None,
+    meant_for: Annotated[str, typer.Option("--table", help="the table that it is meant for")] = "",
+    exist_ok: Annotated[bool, typer.Option("--exist-ok", help="accept one that has the same terms")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Open a budget, once; the first one makes the ledger.
@@ -58,11 +53,15 @@ def open_(
     """
     cap = options.chosen(adjacency, unit, notions)
     parts = Partitions(column, tuple(partition), declared_by) if column or partition or declared_by else None
-    entry = Ledger(ledger).open(
-        budget, cap.psi, kappa, actor=_who(actor), purpose=purpose, unit=unit, adjacency=check_adjacency(adjacency),
-        partitions=parts, renews=renews,  # type: ignore[arg-type]
+    book = Ledger(ledger)
+    entry = book.open(
+        budget, cap.psi, kappa, actor=actor, purpose=purpose, unit=unit, adjacency=check_adjacency(adjacency),
+        partitions=parts, renews=renews, approval_above=approval_above, table=meant_for,  # type: ignore[arg-type]
+        exist_ok=exist_ok,
     )  # fmt: skip
-    _say(entry, f"Budget {budget} is open with psi {up(cap.psi)}, as entry {entry.id}.", as_json)
+    beside = book.beside(budget)
+    more = f" {_beside(beside, unit)}" if beside else ""
+    say(entry, f"Budget {budget} is open with psi {up(cap.psi)}, as entry {entry.id}.{more}", as_json, beside=beside)
 
 
 @app.command()
@@ -75,6 +74,9 @@ def spend(
     mechanism: Annotated[str, typer.Option("--mechanism", help="what releases; gaussian unless told")] = "gaussian",
     kappa: Kappa = 0.0,
     partition: Part = "",
+    actor: Who = "",
+    table: Table = "",
+    table_unit: TableUnit = "",
     as_json: options.AsJson = False,
 ) -> None:
     """Write down a release before it is made. Nothing refunds.
@@ -83,11 +85,15 @@ def spend(
     """
     book = Ledger(ledger)
     terms = book.budget(budget).guarantee
-    guarantee, event = _priced(mechanism, notions, kappa, terms)
-    with book.spend(budget, guarantee, purpose=purpose, event=event, partition=partition) as spent:
+    guarantee, event = priced(mechanism, notions, kappa, terms)
+    spending = book.spend(
+        budget, guarantee, purpose=purpose, event=event, partition=partition, actor=actor, table=table,
+        table_unit=table_unit,
+    )  # fmt: skip
+    with spending as spent:
         left = book.remaining(budget, partition)
     said = f"Entry {spent.id} spends psi {up(guarantee.psi)} of budget {budget}. {in_words(left)}"
-    _say(spent.entry, said, as_json, remaining={"psi": left.psi, "kappa": left.kappa})
+    say(spent.entry, said, as_json, remaining={"psi": left.psi, "kappa": left.kappa})
 
 
 @app.command()
@@ -104,9 +110,9 @@ def show(
     """
     book = Ledger(ledger)
     if budget:
-        report, history = book.report(budget), book.history(budget)
+        found, history = book.report(budget), book.history(budget)
         points = [{"time": time, "psi": psi} for time, psi in history]
-        return show_json(report.to_dict() | {"history": points}) if as_json else show_report(report, history)
+        return show_json(found.to_dict() | {"history": points}) if as_json else show_report(found, history)
     reports = [book.report(name) for name in book.budgets()]
     return show_json({"budgets": [r.to_dict() for r in reports]}) if as_json else show_budgets(reports)
 
@@ -117,10 +123,11 @@ def remaining(ledger: Where, budget: Name, partition: Part = "", as_json: option
 
     Example: psidp ledger remaining ledger.db survey
     """
-    left = Ledger(ledger).remaining(budget, partition)
+    book = Ledger(ledger)
+    left = book.remaining(budget, partition)
     if as_json:
         return show_json({"budget": budget, "remaining": left.to_dict()})
-    return console.print(plain(in_words(left)))
+    return console.print(plain(closed_or_left(book.report(budget), left)))
 
 
 @app.command("raise")
@@ -134,8 +141,8 @@ def raise_(
     as_json: options.AsJson = False,
 ) -> None:
     """Raise a budget's cap; every report will say so."""
-    entry = Ledger(ledger).raise_to(budget, psi, kappa, actor=_who(actor), purpose=purpose)
-    _say(entry, f"Budget {budget} is raised to psi {up(psi)}, as entry {entry.id}.", as_json)
+    entry = Ledger(ledger).raise_to(budget, psi, kappa, actor=actor, purpose=purpose)
+    say(entry, f"Budget {budget} is raised to psi {up(psi)}, as entry {entry.id}.", as_json)
 
 
 @app.command()
@@ -144,15 +151,15 @@ def reset(ledger: Where, budget: Name, purpose: Why, actor: Who = "", as_json: o
 
     Reports go on showing the total since it was opened.
     """
-    entry = Ledger(ledger).reset(budget, actor=_who(actor), purpose=purpose)
-    _say(entry, f"Budget {budget} begins anew with entry {entry.id}; its lifetime total goes on.", as_json)
+    entry = Ledger(ledger).reset(budget, actor=actor, purpose=purpose)
+    say(entry, f"Budget {budget} begins anew with entry {entry.id}; its lifetime total goes on.", as_json)
 
 
 @app.command()
 def close(ledger: Where, budget: Name, purpose: Why, actor: Who = "", as_json: options.AsJson = False) -> None:
     """Close a budget for good."""
-    entry = Ledger(ledger).close(budget, actor=_who(actor), purpose=purpose)
-    _say(entry, f"Budget {budget} is closed, as entry {entry.id}.", as_json)
+    entry = Ledger(ledger).close(budget, actor=actor, purpose=purpose)
+    say(entry, f"Budget {budget} is closed, as entry {entry.id}.", as_json)
 
 
 @app.command()
@@ -170,15 +177,19 @@ def split(
 
     Example: psidp ledger split ledger.db survey --share team-a=2 --share team-b=1 --purpose "two teams"
     """
-    made = Ledger(ledger).split(budget, dict(map(_weight, share)), actor=_who(actor), purpose=purpose)
+    made = Ledger(ledger).split(budget, dict(map(_weight, share)), actor=actor, purpose=purpose)
     names = ", ".join(entry.budget for entry in made[1:])
-    _say(made[0], f"Budget {budget} is split into {names}.", as_json, shares=[entry.to_dict() for entry in made[1:]])
+    say(made[0], f"Budget {budget} is split into {names}.", as_json, shares=[entry.to_dict() for entry in made[1:]])
 
 
 @app.command()
 def verify(
     ledger: Where,
     head: Annotated[str, typer.Option("--head", help="one kept earlier, which must still be in the ledger")] = "",
+    kept: Annotated[
+        str, typer.Option("--kept", help="file of the last verification: only what is new is read; then written anew")
+    ] = "",
+    key: Annotated[str, typer.Option("--key", help="file with the secret that signs --kept; made if missing")] = "",
     as_json: options.AsJson = False,
 ) -> None:
     """Recompute every entry; name the first that is not as written.
@@ -186,11 +197,15 @@ def verify(
     Every hash, price and total.
 
     Example: psidp ledger verify ledger.db
+
+    Example: psidp ledger verify ledger.db --kept /safe/ledger.kept --key /safe/ledger.key
     """
-    found = Ledger(ledger).verify(head or None)
+    begun = kept and Path(kept).exists()
+    found = Ledger(ledger).verify(head or None, kept=kept or None, key=key or None)
     if as_json:
         return show_json({"verified": True, "entries": found.id, "head": str(found)})
-    return typer.echo(f"All {found.id} entries are what was written. The head is\n{found}")
+    whole = f"All entries after those that {kept} vouches for" if begun else f"All {found.id} entries"
+    return typer.echo(f"{whole} are what was written. The head is\n{found}")
 
 
 @app.command()
@@ -256,29 +271,10 @@ def moved(
 
     Example: psidp ledger moved ledger.db --purpose "restored from the backup of Monday"
     """
-    found = Ledger(ledger).moved(actor=_who(actor), purpose=purpose, head=head or None)
+    found = Ledger(ledger).moved(actor=actor, purpose=purpose, head=head or None)
     if as_json:
         return show_json({"entries": found.id, "head": str(found)})
     return typer.echo(f"{found.id} entries were verified; the ledger goes on from here. The head is\n{found}")
-
-
-def _priced(
-    mechanism: str, given: dict[str, float], kappa: float, terms: Guarantee
-) -> tuple[Guarantee, dict[str, Any]]:
-    """What a mechanism with these properties costs: the Gaussian reading for a Gaussian one only."""
-    context: Any = {"adjacency": terms.adjacency, "unit": terms.unit}
-    if set(given) == {"psi"}:
-        return Guarantee(given["psi"], kappa, **context), {"kind": "guarantee", "mechanism": mechanism}
-    if mechanism != "gaussian":
-        event = {"kind": "claim", "mechanism": mechanism} | given | ({"kappa": kappa} if kappa else {})
-        worth = price(event, **context)
-        return worth or terms, event
-    if kappa:
-        raise ValueError(f"kappa must be 0 for a Gaussian mechanism, got kappa={kappa}.")
-    guarantee = options.chosen(terms.adjacency, terms.unit, given)
-    if set(given) == {"sensitivity", "sigma"}:
-        return guarantee, {"kind": "gaussian"} | given
-    return guarantee, {"kind": "guarantee", "mechanism": mechanism} | given
 
 
 def _weight(word: str) -> tuple[str, float]:
@@ -289,11 +285,14 @@ def _weight(word: str) -> tuple[str, float]:
         raise ValueError(f"a share must read NAME=WEIGHT, got {word!r}.") from None
 
 
-def _who(actor: str) -> str:
-    return actor or getpass.getuser()
+def _beside(names: list[str], unit: str) -> str:
+    """What others protect the same unit, in words."""
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"The same {unit} is protected by {listed}: what they spend adds up, and psidp ledger show tells the total."
 
 
-def _say(entry: Entry, sentence: str, as_json: bool, **more: Any) -> None:
-    if as_json:
-        return show_json({"entry": entry.to_dict()} | more)
-    return console.print(plain(sentence))
+for _command, _called in (
+    (list_, "list"), (report, "report"), (request, "request"), (approve, "approve"), (deny, "deny"), (limit, "limit"),
+    (pause, "pause"), (resume, "resume"), (roles, "roles"),
+):  # fmt: skip
+    app.command(_called)(_command)

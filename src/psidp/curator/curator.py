@@ -18,7 +18,7 @@ from psidp.curator.engine import Engine, open_source
 from psidp.curator.estimate import Estimate, estimates, flagged
 from psidp.curator.execute import Drawn, Part, prepare
 from psidp.curator.notes import flag_notes, notes_on, private_groups, what_clipping_took
-from psidp.curator.payment import Given, Payer
+from psidp.curator.payment import Given, Payer, table_name
 from psidp.curator.plan import Plan, planned
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream
@@ -96,7 +96,7 @@ class Curator:
         self.protects: str = check_text("protects", words)
         self._engine = Engine(self.table)
         self._opened = self.table is not table
-        self._source = table
+        self._source, self._table_name = table, "" if ledger is None else table_name(table, name)
 
     def __repr__(self) -> str:
         kept = f", budget={self.budget!r}" if self.budget else ""
@@ -226,6 +226,7 @@ class Curator:
         return Stream(
             name, asked, self._engine, calendar, promise, place, untyped=place.column in self.untyped, windows=windows,
             wait=check_wait(wait), ledger=self.ledger, budget=self.budget, same_unit=self.same_unit,
+            table=self._table_name,
         )  # fmt: skip
 
     def plan_cube(
@@ -297,7 +298,7 @@ class Curator:
     ) -> Given:  # fmt: skip
         """What `prepare` makes ready, drawn once it is paid for, where there is a ledger."""
         if self.ledger is not None:
-            payer = Payer(self.ledger, str(self.budget), self.unit, self.same_unit)
+            payer = Payer(self.ledger, str(self.budget), self.unit, self.same_unit, self._table_name)
             return payer.release(asked.guarantee, asked.to_dict, prepare, read, words, purpose, retry_key)
         if retry_key:
             raise ValueError("retry_key (idempotency key) needs a ledger, which keeps the answer.")

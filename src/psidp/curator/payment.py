@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from psidp.guarantee import Guarantee
 from psidp.ledger.budget import shorten
+from psidp.ledger.entry import digest
 from psidp.maths.rounding import digits_down
 
-__all__ = ["Given", "Paid", "Payer"]
+__all__ = ["Given", "Paid", "Payer", "table_name"]
 
 
 class Paid(Protocol):
@@ -26,12 +28,13 @@ Given = TypeVar("Given", bound=Paid)
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """The ledger and budget that pay, and the column that names the units."""
+    """The ledger and budget that pay, the column that names the units, and the table's name, where it has one."""
 
     ledger: Any
     budget: str
     unit: str | None
     same_unit: str
+    table: str = ""
 
     def release(
         self,
@@ -50,13 +53,18 @@ class Payer:
             a cost; what it returns draws. read: the answer from plain values. words: the question, where no purpose is
             given. purpose, retry_key: for the ledger.
         """
+        event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit}
+        if self.ledger.needs_approval(self.budget, guarantee):
+            event["question"] = digest(request())  # an approval is for this question and no other
         spend = self.ledger.spend(
             self.budget,
             guarantee,
             purpose=purpose or shorten(words),
             retry_key=retry_key,
             request=request() if retry_key else None,
-            event={"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit},
+            event=event,
+            table=self.table,
+            table_unit=self.unit or "",
         )
         draw = None if self._settled(guarantee, retry_key) else prepare()
         with spend as entry:
@@ -72,3 +80,17 @@ class Payer:
             return True
         left = self.ledger.remaining(self.budget)
         return not (guarantee.psi <= left.psi and guarantee.kappa <= left.kappa)
+
+
+def table_name(source: Any, name: str | None = None) -> str:
+    """What a table is called in the ledger: a file's name, a database's table; "" for a frame, which has none.
+
+    Examples:
+        >>> table_name("data/visits.csv"), table_name("clinic.duckdb", "visits"), table_name([1, 2])
+        ('visits.csv', 'clinic.duckdb: visits', '')
+    """
+    if isinstance(source, str | Path):
+        return shorten(Path(source).name + (f": {name}" if name else ""))
+    if hasattr(source, "get_name") and hasattr(source, "schema"):
+        return shorten(str(source.get_name()))
+    return ""

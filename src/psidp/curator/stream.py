@@ -71,13 +71,15 @@ class Stream:
         ledger: Any,
         budget: str,
         same_unit: str,
+        table: str = "",
     ) -> None:
         self.name, self.calendar, self.participation, self.place = name, calendar, participation, place
         self._query, self._engine, self._wait, self._ledger = query, engine, wait, ledger
         rows = StreamRows(query, engine, calendar, participation, place.column, untyped)
         self._totals: PeriodTotals = ArrivedTotals(rows) if place.seal is None else SealedTotals(rows, Seal(place.seal))
         self.confidence = query.confidence
-        self._saying = {"unit_column": query.unit, "same_unit": same_unit}
+        self._saying = {"unit_column": query.unit, "same_unit": same_unit} | ({"table": table} if table else {})
+        self._saying |= {"table_unit": query.unit} if query.unit else {}
         self._windows = sorted({whole("windows", length) for length in windows})
         workload = Workload.together(calendar.periods, self._windows)
         store = LedgerStore(ledger, budget, name)

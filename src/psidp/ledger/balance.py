@@ -3,15 +3,20 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Self
 
-from psidp.errors import BudgetClosedError
+from psidp.errors import BudgetPausedError
 from psidp.guarantee import Guarantee
-from psidp.ledger.budget_refusal import exceeded
+from psidp.ledger.approvals import Asked, Proposed, asked_after
+from psidp.ledger.budget_refusal import closed, exceeded
 from psidp.ledger.cost import ZERO, Cost
-from psidp.ledger.entry import canonical
+from psidp.ledger.entry import NOTES, canonical
 
-__all__ = ["Balance", "Spent", "cap_of", "step"]
+__all__ = ["EVERYBODY", "Balance", "Spent", "cap_of", "step"]
+
+EVERYBODY = ""
+"""Stands among those who are paused for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +39,18 @@ class Spent:
     def plus(self, loss: Cost, on_partition: bool) -> "Spent":
         """After one more spend, on the partition at hand or on all the data."""
         if not on_partition:
-            return replace(self, common=self.common + loss)
+            return Spent(self.common + loss, self.partition, self.largest)
         partition = self.partition + loss
         return Spent(self.common, partition, self.largest | partition)
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The cap, the exact running totals of this era and of the budget's whole life, and whether it is closed.
+    """The cap, the exact running totals of this era and of the budget's whole life, and what holds spends back.
 
     An era ends with a reset or a renewal; `lifetime` never does. `allotted` was given to shares, which are budgets of
-    their own: it is gone from here, but it was not released here.
+    their own: it is gone from here, but it was not released here. A spend of more than psi `above` needs an approval;
+    `waiting` are the requests and the approvals that were not used. `paused` are those who may not spend.
     """
 
     cap: Cost
@@ -54,11 +60,9 @@ class Balance:
     spent: Spent = Spent()
     lifetime: Spent = Spent()
     allotted: Cost = ZERO
-
-    @classmethod
-    def opened(cls, cap: Cost, period: str) -> Self:
-        """A budget at its beginning."""
-        return cls(cap, period=period)
+    above: float | None = None
+    paused: tuple[str, ...] = ()
+    waiting: tuple[Asked, ...] = ()
 
     def used(self, on_partition: bool = False) -> Cost:
         """What counts against the cap: for one partition its own spending, for all the data the largest."""
@@ -67,7 +71,8 @@ class Balance:
 
     def after_spend(self, loss: Cost, on_partition: bool = False) -> Self:
         """After a spend; the caller checks first that it fits."""
-        spent, lifetime = self.spent.plus(loss, on_partition), self.lifetime.plus(loss, on_partition)
+        spent = self.spent.plus(loss, on_partition)
+        lifetime = spent if self.spent is self.lifetime else self.lifetime.plus(loss, on_partition)
         return replace(self, spent=spent, lifetime=lifetime)
 
     def fits(self, loss: Cost, on_partition: bool = False) -> bool:
@@ -78,25 +83,19 @@ class Balance:
         """The largest loss that still fits."""
         return self.used(on_partition).left(self.cap)
 
-    def raised(self, cap: Cost) -> Self:
-        """With a larger cap."""
-        return replace(self, cap=cap)
+    def needs_approval(self, loss: Cost) -> bool:
+        """Whether a spend of this size waits for somebody else."""
+        return self.above is not None and loss.square > Fraction(self.above) ** 2
 
     def renewed(self, period: str = "") -> Self:
         """At the beginning of a new era; the lifetime goes on."""
         return replace(self, era=self.era + 1, period=period or self.period, spent=Spent())
 
-    def ended(self) -> Self:
-        """Closed for good."""
-        return replace(self, closed=True)
-
-    def split(self, taken: Cost) -> Self:
-        """After giving an amount to shares."""
-        return replace(self, allotted=self.allotted + taken)
-
     def at_partition(self, last: "Balance | None") -> Self:
         """With the totals of one partition at hand, as its own last entry left them."""
         if last is None:
+            if self.spent.partition is ZERO is self.lifetime.partition:
+                return self
             return replace(self, spent=self.spent.at(ZERO), lifetime=self.lifetime.at(ZERO))
         current = last.spent.partition if last.era == self.era else ZERO
         return replace(self, spent=self.spent.at(current), lifetime=self.lifetime.at(last.lifetime.partition))
@@ -107,16 +106,21 @@ class Balance:
         values |= {"period": self.period} if self.period else {}
         values |= {"closed": True} if self.closed else {}
         for name, spent in (("spent", self.spent), ("lifetime", self.lifetime)):
-            values[name] = {part: loss.text() for part in PARTS if (loss := getattr(spent, part)) != ZERO}
-        return canonical(values | ({"allotted": self.allotted.text()} if self.allotted != ZERO else {}))
+            values[name] = {part: loss.text() for part in PARTS if (loss := getattr(spent, part))}
+        values |= {"allotted": self.allotted.text()} if self.allotted else {}
+        values |= {} if self.above is None else {"above": self.above}
+        values |= {"paused": list(self.paused)} if self.paused else {}
+        values |= {"waiting": [list(asked) for asked in self.waiting]} if self.waiting else {}
+        return canonical(values)
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """The standing that text() wrote."""
+        """The balance that text() wrote."""
         values = json.loads(text)
         spent, lifetime = (
             Spent(**{part: Cost.read(loss) for part, loss in values[name].items()}) for name in ("spent", "lifetime")
         )
+        lifetime = spent if spent == lifetime else lifetime
         return cls(
             Cost.read(values["cap"]),
             values["era"],
@@ -125,43 +129,63 @@ class Balance:
             spent,
             lifetime,
             Cost.read(values["allotted"]) if "allotted" in values else ZERO,
+            values.get("above"),
+            tuple(values.get("paused", ())),
+            tuple(Asked(*asked) for asked in values.get("waiting", ())),
         )
 
 
 PARTS = ("common", "partition", "largest")
 
 
-def step(
-    before: Balance | None,
-    state: str,
-    event: Mapping[str, Any],
-    *,
-    budget: str,
-    price: Cost,
-    partition: str = "",
-    partition_before: Balance | None = None,
-) -> Balance:
-    """The standing after an entry, or the refusal of an entry that must not be."""
+def step(before: Balance | None, entry: Proposed, partition_before: Balance | None = None) -> Balance:
+    """The balance after an entry, or the refusal of an entry that must not be."""
+    budget, state, event = entry.budget, entry.state, entry.event
     if state == "opened":
+        if before is not None and before.closed:
+            raise closed(budget)
         if before is not None:
-            raise ValueError(f"budget {budget!r} is open already: a budget is opened once. It can be raised or reset.")
-        return Balance.opened(cap_of(event), event.get("period", ""))
+            raise ValueError(
+                f"budget {budget!r} is open already: a budget is opened once. It can be raised or reset. A script that "
+                "runs again with the same terms says so: exist_ok=True (--exist-ok)."
+            )
+        paused = tuple(event.get("paused", ()))
+        return Balance(cap_of(event), period=event.get("period", ""), above=event.get("above"), paused=paused)
     if before is None:
         raise ValueError(f"budget {budget!r} was never opened.")
     now = before.at_partition(partition_before)
-    if state in ("answered", "withheld", "interrupted"):
+    if state in NOTES:
         return now
     if before.closed:
-        raise BudgetClosedError(f"Budget {budget!r} is closed; nothing was spent and nothing released. Open another.")
+        raise closed(budget)
     if state == "spent":
-        if not now.fits(price, bool(partition)):
-            raise exceeded(budget, price, now.left(bool(partition)), event)
-        return now.after_spend(price, bool(partition))
+        return _spent(now, entry)
+    if state in ("requested", "approved", "denied"):
+        return replace(now, waiting=asked_after(now.waiting, entry))
     return _change(now, state, event, budget)
 
 
+def _spent(now: Balance, entry: Proposed) -> Balance:
+    """The balance after a spend: nobody is paused, it fits, and it is approved where it has to be."""
+    who, on_partition = entry.event.get("by", ""), bool(entry.partition)
+    if now.paused and (EVERYBODY in now.paused or who in now.paused):
+        whom = "" if EVERYBODY in now.paused else f" for {who!r}"
+        raise BudgetPausedError(
+            f"Budget {entry.budget!r} is paused{whom}; nothing was spent and nothing released. psidp ledger show says "
+            "who paused it and why, psidp ledger resume ends it."
+        )
+    if not now.fits(entry.price, on_partition):
+        raise exceeded(entry.budget, entry.price, now.left(on_partition), entry.event)
+    after = now.after_spend(entry.price, on_partition)
+    if now.needs_approval(entry.price):
+        return replace(after, waiting=asked_after(now.waiting, entry))
+    if entry.refers:
+        raise ValueError(f"psi {entry.psi} of budget {entry.budget!r} needs no approval.")
+    return after
+
+
 def _change(now: Balance, state: str, event: Mapping[str, Any], budget: str) -> Balance:
-    """The standing after a change of the budget itself."""
+    """The balance after a change of the budget itself."""
     if state == "raised":
         cap = cap_of(event)
         if not now.cap.fits(cap) or cap == now.cap:
@@ -169,7 +193,7 @@ def _change(now: Balance, state: str, event: Mapping[str, Any], budget: str) -> 
                 f"budget {budget!r} can only be raised, from psi={now.cap.psi} and kappa={float(now.cap.kappa)}; got "
                 f"psi={event['psi']} and kappa={event['kappa']}."
             )
-        return now.raised(cap)
+        return replace(now, cap=cap)
     if state == "renewed":
         if not event["period"] > now.period > "":
             raise ValueError(f"budget {budget!r} cannot be renewed from {now.period!r} to {event['period']!r}.")
@@ -177,13 +201,25 @@ def _change(now: Balance, state: str, event: Mapping[str, Any], budget: str) -> 
     if state == "reset":
         return now.renewed()
     if state == "closed":
-        return now.ended()
+        return replace(now, closed=True, waiting=())
     if state == "split":
         taken = Cost.read(event["taken"])
         if not now.fits(taken):
             raise exceeded(budget, taken, now.left(), event)
-        return now.split(taken)
+        return replace(now, allotted=now.allotted + taken)
+    if state == "limited":
+        return replace(now, above=event["above"])
+    if state in ("paused", "resumed"):
+        return replace(now, paused=_paused(now.paused, state, event.get("person", EVERYBODY), budget))
     raise ValueError(f"{state!r} is no state of an entry that this psidp knows.")
+
+
+def _paused(before: tuple[str, ...], state: str, person: str, budget: str) -> tuple[str, ...]:
+    """Who is paused after somebody is paused or may go on."""
+    whom = f" for {person!r}" if person else ""
+    if (person in before) == (state == "paused"):
+        raise ValueError(f"budget {budget!r} is {'paused already' if state == 'paused' else 'not paused'}{whom}.")
+    return (*before, person) if state == "paused" else tuple(name for name in before if name != person)
 
 
 def cap_of(event: Mapping[str, Any]) -> Cost:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import Any, Literal, Self, get_args
 
 from psidp.errors import MismatchError
@@ -9,7 +10,7 @@ from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
 from psidp.symbols import LONGEST, check_text
 
-__all__ = ["Budget", "Partitions", "Renewal", "period_of", "shorten"]
+__all__ = ["Budget", "Partitions", "Renewal", "check_limit", "period_of", "shorten"]
 
 Renewal = Literal["", "day", "week", "month", "quarter", "year"]
 
@@ -46,6 +47,9 @@ class Partitions:
 class Budget:
     """Name, size, unit of privacy, adjacency, who opened it and why.
 
+    `approval_above` is the psi above which a spend needs somebody else's approval, as the budget was opened; None: no
+    spend does. `table` is the table that it is meant for, where that was said.
+
     Examples:
         >>> Budget(name="survey", guarantee=Guarantee(1.0, unit="patient"), actor="Ann", purpose="2026 survey").name
         'survey'
@@ -58,10 +62,13 @@ class Budget:
     partitions: Partitions | None = None
     renews: Renewal = ""
     part_of: str = ""
+    approval_above: float | None = None
+    table: str = ""
 
     def __post_init__(self) -> None:
         for name, value in self.texts:
             check_text(name, value, None)
+        check_limit(self.approval_above)
         if self.renews not in get_args(Renewal):
             raise ValueError(f"renews must be one of day, week, month, quarter, year, got renews={self.renews!r}.")
         if self.partitions and self.guarantee.adjacency != "add-remove":
@@ -73,7 +80,8 @@ class Budget:
     @property
     def texts(self) -> list[tuple[str, str]]:
         """What is said in words, and what it is called."""
-        return [("budget", self.name), ("actor", self.actor), ("purpose", self.purpose)]
+        named = [("budget", self.name), ("actor", self.actor), ("purpose", self.purpose)]
+        return named + ([("table", self.table)] if self.table else [])
 
     @property
     def unit(self) -> str:
@@ -98,9 +106,13 @@ class Budget:
             )
 
     def event(self) -> dict[str, Any]:
-        """The terms as the opening event; here their length is checked, so that older ledgers are read as they are."""
+        """The terms as the opening event. Only here their length is checked: older ledgers have longer ones."""
         for name, value in [*self.texts, ("unit", self.unit), *(self.partitions.texts if self.partitions else ())]:
             check_text(name, value)
+        return self.terms()
+
+    def terms(self) -> dict[str, Any]:
+        """The terms as plain values."""
         terms: dict[str, Any] = {"kind": "opened", "by": self.actor} | self.guarantee.to_dict()
         if self.partitions:
             parts = self.partitions
@@ -109,11 +121,19 @@ class Budget:
                 "values": list(parts.values),
                 "declared_by": parts.declared_by,
             }
-        return (
-            terms
-            | ({"renews": self.renews} if self.renews else {})
-            | ({"part_of": self.part_of} if self.part_of else {})
-        )
+        more = {"renews": self.renews, "part_of": self.part_of, "table": self.table}
+        limit = {} if self.approval_above is None else {"above": float(self.approval_above)}
+        return terms | {name: value for name, value in more.items() if value} | limit
+
+    def same_terms(self, other: "Budget") -> None:
+        """Refuse terms that differ from those under which the budget was opened."""
+        for name in ("guarantee", "partitions", "renews", "approval_above", "table"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                raise ValueError(
+                    f"budget {self.name!r} was opened with {name}={mine!r}; exist_ok=True must come with the same "
+                    f"terms, got {name}={theirs!r}."
+                )
 
     @classmethod
     def from_event(cls, name: str, event: dict[str, Any], purpose: str) -> Self:
@@ -128,7 +148,16 @@ class Budget:
             partitions=Partitions(**parts) if parts else None,
             renews=event.get("renews", ""),
             part_of=event.get("part_of", ""),
+            approval_above=event.get("above"),
+            table=event.get("table", ""),
         )
+
+
+def check_limit(above: float | None) -> float | None:
+    """The psi above which a spend needs an approval, if it is one."""
+    if above is not None and not (isinstance(above, int | float) and 0.0 <= above < inf):
+        raise ValueError(f"approval_above (psi that needs no approval) must be in [0, inf), got {above!r}.")
+    return None if above is None else float(above)
 
 
 def shorten(text: str) -> str:

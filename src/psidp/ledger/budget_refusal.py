@@ -1,15 +1,22 @@
-"""Exhaustion: the refusal of a spend that does not fit, with what is left, what was asked and what would fit."""
+"""The refusals of a budget that is spent or closed: what is left, what was asked and what would fit."""
 
 from collections.abc import Mapping
 from math import inf, nan
 from typing import Any
 
-from psidp.errors import BudgetExceededError
+from psidp.errors import BudgetClosedError, BudgetExceededError
 from psidp.guarantee import Guarantee
 from psidp.ledger.cost import Cost
 from psidp.maths.rounding import digits_down, digits_up
 
-__all__ = ["exceeded"]
+__all__ = ["CLOSED", "closed", "exceeded"]
+
+CLOSED = "It is closed for good: to release more, open a new budget under another name."
+
+
+def closed(budget: str) -> BudgetClosedError:
+    """The error to raise for whatever is asked of a closed budget."""
+    return BudgetClosedError(f"Budget {budget!r} takes no entry; nothing was spent and nothing released. {CLOSED}")
 
 
 def exceeded(budget: str, asked: Cost, left: Cost, event: Mapping[str, Any]) -> BudgetExceededError:

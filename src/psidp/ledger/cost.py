@@ -40,12 +40,16 @@ class Cost:
         return cls(Fraction(guarantee.psi) ** 2, Fraction(guarantee.kappa))
 
     def __add__(self, other: "Cost") -> "Cost":
-        if self == ZERO or other == ZERO:
-            return other if self == ZERO else self
-        kappa = self.kappa + other.kappa
-        if self.kappa and other.kappa:
-            kappa = _rounded(kappa - self.kappa * other.kappa, KAPPA_BITS, up=True)
-        return Cost(self.square + other.square, kappa)
+        if not self or not other:
+            return self if self else other
+        if not self.kappa or not other.kappa:
+            return Cost(self.square + other.square, self.kappa or other.kappa)
+        kappa = self.kappa + other.kappa - self.kappa * other.kappa
+        return Cost(self.square + other.square, _rounded(kappa, KAPPA_BITS, up=True))
+
+    def __bool__(self) -> bool:
+        """Whether it is anything at all."""
+        return bool(self.square) or bool(self.kappa)
 
     def __or__(self, other: "Cost") -> "Cost":
         """The larger of each: what disjoint parts of the data cost together."""

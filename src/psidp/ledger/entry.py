@@ -1,24 +1,32 @@
 """Entry: one line of the ledger, and the hash that ties it to the line above."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any, Literal, Self
 
 from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Table, Text
 
 from psidp.errors import TamperedLedgerError
 
-__all__ = ["ENTRIES", "LEDGER", "Entry", "State", "canonical", "digest", "genesis"]
+__all__ = [
+    "COLUMNS", "COPIES", "ENTRIES", "INSERT", "LEDGER", "NAMES", "NOTES", "Entry", "State", "canonical", "digest",
+    "genesis",
+]  # fmt: skip
 
 State = Literal[
-    "opened", "spent", "answered", "withheld", "interrupted", "raised", "split", "reset", "renewed", "closed"
-]
+    "opened", "spent", "answered", "withheld", "interrupted", "raised", "split", "reset", "renewed", "closed",
+    "limited", "paused", "resumed", "requested", "approved", "denied",
+]  # fmt: skip
+NOTES = ("answered", "withheld", "interrupted")
+"""States of entries that say what became of a spend, and change no balance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What happened, when, under which budget, at what price, and the budget's standing after it."""
+    """What happened, when, under which budget, at what price, and the budget's balance after it (`standing`)."""
 
     id: int
     time: str
@@ -40,7 +48,9 @@ class Entry:
     @classmethod
     def sealed(cls, **columns: Any) -> Self:
         """The entry with its own hash."""
-        return cls(**columns, hash=cls(**columns).expected_hash())
+        entry = cls(**columns)
+        object.__setattr__(entry, "hash", entry.expected_hash())
+        return entry
 
     @classmethod
     def from_row(cls, row: Any) -> Self:
@@ -56,8 +66,7 @@ class Entry:
 
     def expected_hash(self) -> str:
         """SHA-256 of every column but the hash itself, as one line of JSON."""
-        values = [getattr(self, name) for name in NAMES[:-1]]
-        return sha256(json.dumps(["psidp-entry-1", *values], separators=(",", ":")).encode()).hexdigest()
+        return sha256(_COMPACT(["psidp-entry-1", *_VALUES(self)[:-1]]).encode()).hexdigest()
 
     def check_hash(self) -> None:
         """Refuse an entry that is not the one its hash was made for."""
@@ -73,14 +82,30 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """The columns as plain values, as exported."""
-        return {name: getattr(self, name) for name in NAMES}
+        return dict(zip(NAMES, _VALUES(self), strict=True))
+
+    def row(self, details: Mapping[str, Any] | None = None) -> tuple[Any, ...]:
+        """The columns in the order of the table, and the copies of who asked and of which table."""
+        event = self.details() if details is None else details
+        return (*_VALUES(self), event.get("by", ""), event.get("table", ""))
 
 
 NAMES = tuple(field.name for field in fields(Entry))
+COPIES = ("actor", "table_name")
+"""Columns that repeat what the event says, so that lists find it; they are no part of the hash."""
+_VALUES = attrgetter(*NAMES)
+_COMPACT = json.JSONEncoder(separators=(",", ":")).encode
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 KINDS: dict[str, type] = dict.fromkeys(NAMES, str) | {"id": int, "refers": int, "psi": float, "kappa": float}
 
 _TYPES: dict[type, Any] = {str: Text, int: BigInteger, float: Double}
 ENTRIES = Table("psidp_entries", MetaData(), *(Column(name, _TYPES[KINDS[name]]) for name in NAMES))
+COLUMNS = ", ".join(f'"{name}"' for name in (*NAMES, *COPIES))
+INSERT = {
+    dialect: f"INSERT INTO psidp_entries ({COLUMNS}) VALUES ({', '.join([mark] * len((*NAMES, *COPIES)))})"
+    for dialect, mark in (("sqlite", "?"), ("postgresql", "%s"))
+}
+"""One row, in the words of each database; the same columns as Entry.row."""
 LEDGER = Table(
     "psidp_ledger", MetaData(), Column("version", Integer), Column("identity", Text), Column("applied", Text)
 )
@@ -93,7 +118,7 @@ def genesis(identity: str) -> str:
 
 def canonical(value: Any) -> str:
     """`value` as JSON in one way only: names sorted, no spaces, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL(value)
 
 
 def digest(value: Any) -> str:

@@ -1,6 +1,7 @@
 """Event: what a spend was for, as stored JSON, and the price that anybody can recompute from it.
 
-The ledger stores what happened, any theory may price it later. Kinds are only ever added:
+The ledger stores what happened, so that any theory may price it later. Who spent, and on which table, is said beside
+it (ledger/actor.py). Kinds are only ever added:
 
     {"kind": "guarantee"}                                         (psi, kappa) was declared as such
     {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}        a Gaussian mechanism
@@ -25,6 +26,7 @@ from typing import Any
 from psidp.accounting import DPSGD, RandomAllocation, account
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee, compose
+from psidp.ledger.actor import BESIDE_THE_PRICE
 from psidp.maths.sensitivity import Adjacency
 
 __all__ = ["agrees", "checked", "price", "priced_run"]
@@ -53,7 +55,7 @@ def _claim(values: Mapping[str, Any], terms: Terms) -> Guarantee:
     mechanism = values["mechanism"]
     if not (isinstance(mechanism, str) and mechanism.strip()):
         raise ValueError(f"mechanism must be named, got mechanism={mechanism!r}.")
-    notion = {name: value for name, value in values.items() if name not in ("kind", "mechanism")}
+    notion = {name: value for name, value in values.items() if name not in ("kind", "mechanism", *BESIDE_THE_PRICE)}
     road = _CLAIMS.get(frozenset(notion))
     if road is None:
         raise ValueError(

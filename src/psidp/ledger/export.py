@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from psidp.errors import LedgerError, TamperedLedgerError
-from psidp.ledger.entry import ENTRIES, Entry, canonical, genesis
+from psidp.ledger.entry import INSERT, Entry, canonical, genesis
 from psidp.ledger.schema import VERSION
 from psidp.ledger.verify import Head, Verification
 
@@ -44,7 +44,7 @@ def restore_entries(connection: Connection, identity: str, lines: Iterator[str])
     heads: list[str] = []
     for batch in _batches(_entries(lines, heads), 500):
         walk.over(batch)
-        connection.execute(ENTRIES.insert(), [entry.to_dict() for entry in batch])
+        connection.exec_driver_sql(INSERT[connection.dialect.name], [entry.row() for entry in batch])
     if heads != [str(walk.head)]:
         raise TamperedLedgerError(f"the export is cut short: it ends after entry {walk.id}.", walk.id + 1)
     return walk.head

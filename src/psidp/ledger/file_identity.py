@@ -73,6 +73,7 @@ class FileIdentity:
     def __init__(self, path: Path, shown: str) -> None:
         self.path, self.shown, self.moving = path, shown, False
         self.log = Path(f"{path}-wal")
+        self._name, self._log_name = str(path), str(self.log)  # looked at twice for each spend
         self._opened: tuple[int, int] | None = None
 
     def open(self, connect: Callable[[], Any]) -> Any:
@@ -99,7 +100,7 @@ class FileIdentity:
     def check_log(self, seen: dict[Any, Any], committed: bool = False) -> None:
         """Refuse once the log is not the one that a connection found, which `seen` remembers, when it first wrote."""
         try:
-            log = self.log.lstat()
+            log = os.lstat(self._log_name)
         except OSError:
             raise self._gone(committed) from None
         if seen.setdefault("log", (log.st_dev, log.st_ino)) != (log.st_dev, log.st_ino):
@@ -185,7 +186,7 @@ class FileIdentity:
     def _alone(self, committed: bool = False) -> tuple[int, int]:
         """Device and inode of a file that has this name only."""
         try:
-            found = self.path.lstat()
+            found = os.lstat(self._name)
         except OSError:
             raise self._gone(committed) from None
         if found.st_nlink > 1:

@@ -1,44 +1,34 @@
 """Ledger: a privacy budget that cannot be overspent, lost or forgotten."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeVar
-
-from sqlalchemy import Connection
+from typing import Any, Self
 
 from psidp.accounting import DPSGD, RandomAllocation
-from psidp.errors import NotALedgerError
 from psidp.guarantee import Guarantee
-from psidp.ledger import export, schema
-from psidp.ledger.budget import Budget, Partitions, Renewal, period_of
-from psidp.ledger.cost import shares
-from psidp.ledger.entry import Entry, genesis
+from psidp.ledger import openings, relocation, requests
+from psidp.ledger.actor import signed, system_user
+from psidp.ledger.budget import Budget, Partitions, Renewal, check_limit
+from psidp.ledger.entry import Entry
 from psidp.ledger.event import checked, priced_run
-from psidp.ledger.log import Clock, EntryLog
-from psidp.ledger.report import Report, history_of, report_of, standing_of
+from psidp.ledger.reading import PATIENCE, LedgerReading
 from psidp.ledger.spend import Spend, request_digest
-from psidp.ledger.store import Store
-from psidp.ledger.unit_column import Known, Units, said
-from psidp.ledger.url import LedgerUrl
 from psidp.ledger.usage import noted
-from psidp.ledger.verify import Head, Verification
+from psidp.ledger.verify import Head
 from psidp.maths.sensitivity import Adjacency
 from psidp.symbols import check_text
 
 __all__ = ["Ledger"]
 
-PATIENCE = 30.0
-Result = TypeVar("Result")
 
-
-class Ledger:
+class Ledger(LedgerReading):
     """Budgets and what was spent from them, in a SQLite file or on a PostgreSQL server.
 
     Args:
         url: a path, sqlite:///path, or postgresql://user@host/database.
         patience: seconds to wait while others write, before refusing.
         clock: where the time comes from; the system's clock unless told.
+        actor: who asks; unless told the operating system's user, or on a server with roles the login.
 
     Guarantees:
         The sum of psi_i^2 never exceeds psi^2, to the last bit, and 1 - prod(1 - kappa_i) never exceeds kappa, whoever
@@ -62,77 +52,71 @@ class Ledger:
         Smith and Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022.
     """
 
-    def __init__(self, url: str | Path, *, patience: float = PATIENCE, clock: Clock | None = None) -> None:
-        self._store = Store(LedgerUrl.parse(url), patience)
-        self._clock: Clock = clock or _system_clock
-        self._terms: dict[str, Budget] = {}
-        self._units = Units()
-        self._ready = False
-
-    def __repr__(self) -> str:
-        return f"Ledger({self._store.address.shown!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.dispose()
-
-    def dispose(self) -> None:
-        """Close the connections; the ledger can be used again afterwards."""
-        self._store.dispose()
-
-    # Budgets
-
     def open(
         self,
         budget: str,
         psi: float,
         kappa: float = 0.0,
         *,
-        actor: str,
         purpose: str,
+        actor: str = "",
         unit: str = "record",
         adjacency: Adjacency = "add-remove",
         partitions: Partitions | None = None,
         renews: Renewal = "",
+        approval_above: float | None = None,
+        table: str = "",
+        exist_ok: bool = False,
     ) -> Entry:
-        """The entry that opens a budget; the first one makes the ledger. A name is opened once."""
+        """The entry that opens a budget; the first one makes the ledger. A name is opened once.
+
+        Args:
+            approval_above: a spend of more than this psi needs somebody else's approval; none does unless told.
+            table: the table that it is meant for. exist_ok: whether a budget that was opened with the same terms will
+                do, so that a script can run again; its entry comes back, and nothing is written.
+        """
         guarantee = Guarantee(psi, kappa, adjacency, unit)
         terms = Budget(
-            name=budget, guarantee=guarantee, actor=actor, purpose=purpose, partitions=partitions, renews=renews
-        )
-        return self._write(lambda chain: self._opened(chain, terms), create=True)
+            name=budget, guarantee=guarantee, actor=self._who(actor), purpose=purpose,
+            partitions=partitions, renews=renews, approval_above=check_limit(approval_above), table=table,
+        )  # fmt: skip
+        work = openings.reopened if exist_ok else openings.opened
+        return self._access.write(lambda log: work(log, terms), create=True)
 
-    def raise_to(self, budget: str, psi: float, kappa: float = 0.0, *, actor: str, purpose: str) -> Entry:
+    def raise_to(self, budget: str, psi: float, kappa: float = 0.0, *, purpose: str, actor: str = "") -> Entry:
         """The entry that raises a budget's cap; everybody will see it."""
         cap = Guarantee(psi, kappa)
         return self._change(budget, "raised", {"psi": cap.psi, "kappa": cap.kappa}, actor, purpose)
 
-    def reset(self, budget: str, *, actor: str, purpose: str) -> Entry:
+    def reset(self, budget: str, *, purpose: str, actor: str = "") -> Entry:
         """The entry that begins a budget anew; reports go on showing what was spent since it was opened."""
         return self._change(budget, "reset", {}, actor, purpose)
 
-    def close(self, budget: str, *, actor: str, purpose: str) -> Entry:
+    def limit(self, budget: str, approval_above: float | None, *, purpose: str, actor: str = "") -> Entry:
+        """The entry from which on a spend of more than this psi needs an approval; None: no spend does."""
+        return self._change(budget, "limited", {"above": check_limit(approval_above)}, actor, purpose)
+
+    def close(self, budget: str, *, purpose: str, actor: str = "") -> Entry:
         """The entry that closes a budget for good."""
         return self._change(budget, "closed", {}, actor, purpose)
 
-    def split(self, budget: str, weights: Mapping[str, float], *, actor: str, purpose: str) -> list[Entry]:
+    def pause(self, budget: str = "", *, purpose: str, person: str = "", actor: str = "") -> list[Entry]:
+        """The entries that stop spending from a budget; by one person only, if told; in all budgets, without one."""
+        return self._stop("paused", budget, person, actor, purpose)
+
+    def resume(self, budget: str = "", *, purpose: str, person: str = "", actor: str = "") -> list[Entry]:
+        """The entries that let spending go on, as `pause` stopped it."""
+        return self._stop("resumed", budget, person, actor, purpose)
+
+    def split(self, budget: str, weights: Mapping[str, float], *, purpose: str, actor: str = "") -> list[Entry]:
         """Everything that is left, given to shares: new budgets with these names, in proportion to the weights.
 
         The last share takes the exact remainder, so that the shares' psi^2 sum to what was left, to the last bit.
         """
-        return self._write(lambda chain: self._split(chain, budget, dict(weights), actor, purpose))
-
-    def budgets(self) -> list[str]:
-        """The names of all budgets, in the order they were opened."""
-        return self._read(lambda chain: [entry.budget for entry in chain.changes() if entry.state == "opened"])
-
-    def budget(self, name: str) -> Budget:
-        """The terms under which a budget was opened."""
-        return self._read(lambda chain: self._budget(chain, name))
-
-    # Spending
+        who, why = self._who(actor), check_text("purpose", purpose)
+        return self._access.write(
+            lambda log: openings.split(log, self._access.budget(log, budget), dict(weights), who, why)
+        )
 
     def spend(
         self,
@@ -146,6 +130,9 @@ class Ledger:
         partition: str = "",
         retry_key: str = "",
         request: Any = None,
+        actor: str = "",
+        table: str = "",
+        table_unit: str = "",
     ) -> Spend:
         """A block that is entered only once the spend is durable: `with ledger.spend(...) as entry:`.
 
@@ -160,139 +147,80 @@ class Ledger:
             partition: the part of the data that is read, in a budget opened in partitions.
             retry_key: idempotency key; see Spend.answer.
             request: what is asked, as JSON values; under one key only one request is answered.
+            actor: who spends; the ledger's actor unless told. table: which table is read. table_unit: its unit column.
 
-        Refused, with the ledger as it was: what does not fit (BudgetExceededError), what speaks of another unit or
-        adjacency, a closed or unknown budget, a key that was used for another request.
+        Refused, with the ledger as it was: what does not fit (BudgetExceededError), what needs an approval that is not
+        there (ApprovalNeededError), what speaks of another unit or adjacency, a closed, paused or unknown budget, a
+        key that was used for another request.
         """
         check_text("purpose", purpose)
         if retry_key:
             check_text("retry_key", retry_key)
-        if isinstance(guarantee, DPSGD | RandomAllocation):
-            guarantee, event = priced_run(guarantee, kappa, failure)
-        elif kappa or failure:
-            raise TypeError("kappa and failure must be given with a DP-SGD run; a guarantee has its own.")
-        event = checked(event, guarantee)
+        guarantee, event = _priced(guarantee, kappa, failure, event)
         return Spend(
-            store=self._begun(),
-            clock=self._clock,
-            budget=lambda chain: self._budget(chain, budget),
-            known=lambda chain: self._known(chain, budget),
+            access=self._access,
+            budget=budget,
             guarantee=guarantee,
             purpose=purpose,
-            event=event,
+            event=signed(event, self._who(actor), table, table_unit),
             partition=partition,
             retry_key=retry_key,
             request=request_digest(request, guarantee, event, partition) if retry_key else "",
         )
+
+    def request(
+        self,
+        budget: str,
+        guarantee: Guarantee | DPSGD | RandomAllocation,
+        *,
+        purpose: str,
+        kappa: float = 0.0,
+        failure: float = 0.0,
+        event: Mapping[str, Any] | None = None,
+        partition: str = "",
+        actor: str = "",
+        table: str = "",
+        table_unit: str = "",
+        what: str = "",
+        days: float = 30.0,
+    ) -> Entry:
+        """The entry that asks for a spend above the budget's limit, with the arguments of `spend`.
+
+        Its number is what `approve` and `deny` take. It waits for so many days. `what` stands for the event, where a
+        refused spend has named it.
+        """
+        guarantee, event = _priced(guarantee, kappa, failure, event)
+        asked = requests.Request(
+            budget=budget, guarantee=guarantee, purpose=purpose, event=event, partition=partition, what=what,
+            actor=self._who(actor), table=table, table_unit=table_unit, days=days,
+        )  # fmt: skip
+        return self._access.write(lambda log: asked.written(self._access, log))
+
+    def approve(self, request: int, *, purpose: str, days: float = 7.0, actor: str = "") -> Entry:
+        """The entry that approves a request of somebody else: one spend of exactly its terms, within so many days."""
+        who = self._who(actor)
+        return self._access.write(lambda log: requests.answered(log, "approved", request, who, purpose, days))
+
+    def deny(self, request: int, *, purpose: str, actor: str = "") -> Entry:
+        """The entry that denies a request, or takes back an approval that was not used."""
+        who = self._who(actor)
+        return self._access.write(lambda log: requests.answered(log, "denied", request, who, purpose, 1.0))
 
     def record_usage(self, spend: Entry, steps: int) -> Entry:
         """The entry that says how many steps of a DP-SGD run were taken, all of which `spend` paid for; no refund.
 
         Refused, with the ledger as it was: an entry that is not this ledger's spend on a run, more steps than it paid.
         """
-
-        return self._write(lambda chain: noted(chain, spend, steps))
-
-    def spent(self, entry: int) -> Entry:
-        """The spend that has this number."""
-        return self._read(lambda chain: chain.spend(entry))
-
-    def answered(self, budget: str, retry_key: str) -> bool:
-        """Whether an answer is stored under an idempotency key, so that asking again costs nothing."""
-        return any(entry.state == "answered" for entry in self.under_key(budget, retry_key))
-
-    def under_key(self, budget: str, retry_key: str) -> list[Entry]:
-        """What was asked and answered under an idempotency key, in order."""
-        return self._read(lambda chain: chain.under_key(budget, retry_key))
-
-    def remaining(self, budget: str, partition: str = "") -> Guarantee:
-        """The largest guarantee in psi, and in kappa, that still fits; rounded down, so that spending it does."""
-
-        def left(chain: EntryLog) -> Guarantee:
-            terms = self._budget(chain, budget)
-            if partition:
-                terms.check_spend(terms.guarantee, partition)
-            standing = standing_of(chain, terms, partition)
-            if standing.closed:
-                return Guarantee(0.0, 0.0, terms.adjacency, terms.unit)
-            return standing.left(bool(partition)).guarantee_below(terms.guarantee)
-
-        return self._read(left)
-
-    def check_unit(self, budget: str, column: str | None, same_unit: str = "") -> None:
-        """Refuse a unit column that is not the budget's (None: every row is a unit), unless `same_unit` says why."""
-        event = {"unit_column": column, "same_unit": same_unit}
-        self._read(lambda chain: said(self._budget(chain, budget), self._known(chain, budget), event))
-
-    def report(self, budget: str) -> Report:
-        """How a budget stands, now and since it was opened, with every change it has seen."""
-
-        def found(chain: EntryLog) -> Report:
-            return report_of(chain, self._budget(chain, budget), self._units.saying(chain, budget))
-
-        return self._read(found)
-
-    def history(self, budget: str, points: int = 60) -> list[tuple[str, float]]:
-        """Time and lifetime psi at so many entries, evenly spread from the first to the last."""
-        return self._read(lambda chain: history_of(chain, self._budget(chain, budget), points))
-
-    # The chain
-
-    def now(self) -> datetime:
-        """The time of the ledger's clock, never before the last entry's."""
-        return self._read(lambda chain: chain.now(chain.last()))
-
-    def entries(self, budget: str | None = None, *, after: int = 0) -> Iterator[Entry]:
-        """All entries, or one budget's, in order, a few at a time."""
-        while batch := self._read(lambda chain, last=after: chain.some(budget, last)):  # type: ignore[misc]
-            yield from batch
-            after = batch[-1].id
-
-    def head(self) -> Head:
-        """The last entry's number and hash, for somebody else to keep."""
-
-        def found(chain: EntryLog) -> Head:
-            last = chain.last()
-            return Head(0, genesis(schema.identity_of(chain.connection))) if last is None else Head(last.id, last.hash)
-
-        return self._read(found)
-
-    def verify(self, head: Head | str | None = None) -> Head:
-        """The head, once every hash, price and total was recomputed; TamperedLedgerError names the first bad entry.
-
-        Args:
-            head: one that was kept earlier: the ledger must still contain it.
-        """
-        kept = Head.parse(head) if isinstance(head, str) else head
-        self._begun().check_file()
-        walk = Verification(self._read(lambda chain: genesis(schema.identity_of(chain.connection))))
-        return walk.over(self.entries(), kept)
-
-    def export(self) -> Iterator[str]:
-        """The ledger as lines of JSON, for `Ledger.restore` and for anybody who wants to verify it."""
-        identity = self._read(lambda chain: schema.identity_of(chain.connection))
-        yield from export.lines_of(identity, self.entries())
+        return self._access.write(lambda log: noted(log, spend, steps))
 
     @classmethod
     def restore(cls, url: str | Path, lines: Iterable[str], *, patience: float = PATIENCE) -> Self:
         """An exported ledger in a new database, verified on the way; refused where there is a ledger already."""
         ledger = cls(url, patience=patience)
-        rest = iter(lines)
-        identity = export.read_header(rest)
-
-        def written(connection: Connection) -> None:
-            if schema.version_of(connection, ledger._store.address.shown):
-                raise NotALedgerError(
-                    f"{ledger._store.address.shown} holds a ledger already; restore into a new place."
-                )
-            schema.create(connection, ledger._clock().astimezone(UTC).isoformat(), identity)
-            export.restore_entries(connection, identity, rest)
-
-        ledger._store.found(written)
-        ledger._store.take_place()
+        relocation.restored(ledger._access, lines)
         return ledger
 
-    def moved(self, *, actor: str, purpose: str, head: Head | str | None = None) -> Head:
+    def moved(self, *, purpose: str, actor: str = "", head: Head | str | None = None) -> Head:
         """The head, once a SQLite ledger that was moved, copied or restored may be used where it lies now.
 
         Everything is verified first. Who says so is written into the file, outside of the chain.
@@ -305,91 +233,24 @@ class Ledger:
 
         Refused, with the file as it was: while the old place, where it can be seen, still holds the ledger or its log.
         """
-        check_text("actor", actor)
-        check_text("purpose", purpose)
-        place = self._store.place
-        if place is None:
-            raise ValueError("a ledger on a server has no file that could move.")
-        if not self._store.exists():
-            raise NotALedgerError(f"there is no ledger at {place.shown}.")
-        place.check_left_behind()
-        self._store.dispose()
-        place.moving = True
-        try:
-            found = self.verify(head)
-            self._store.take_place(actor, purpose)
-        finally:
-            place.moving = False
-            self._store.dispose()
-        return found
-
-    # How it is done
-
-    def _opened(self, chain: EntryLog, terms: Budget, **more: Any) -> Entry:
-        period = period_of(terms.renews, chain.now(chain.last()))
-        event = terms.event() | ({"period": period} if period else {}) | more
-        return chain.append(terms, "opened", event, purpose=terms.purpose)
-
-    def _split(self, chain: EntryLog, name: str, weights: dict[str, float], actor: str, purpose: str) -> list[Entry]:
-        terms = self._budget(chain, name)
-        if terms.renews:
-            raise ValueError(f"budget {name!r} renews; a share of it would not. Split a budget that does not renew.")
-        left = standing_of(chain, terms).left()
-        parts = shares(left, weights)
-        event = {"taken": left.text(), "shares": {share: part.text() for share, part in parts.items()}}
-        made = [chain.append(name, "split", _signed("split", event, actor), purpose=check_text("purpose", purpose))]
-        for share, part in parts.items():
-            cap = part.guarantee_below(terms.guarantee)
-            child = Budget(name=share, guarantee=cap, actor=actor, purpose=purpose, part_of=name)
-            made.append(self._opened(chain, child, cap=part.text()))
-        return made
+        who, why = check_text("actor", actor or system_user()), check_text("purpose", purpose)
+        return relocation.moved(self._access, who, why, lambda: self.verify(head))
 
     def _change(self, budget: str, state: str, event: dict[str, Any], actor: str, purpose: str) -> Entry:
-        signed = _signed(state, event, actor)
-        check_text("purpose", purpose)
-        return self._write(lambda chain: chain.append(self._budget(chain, budget), state, signed, purpose=purpose))
+        said, why = signed({"kind": state} | event, self._who(actor)), check_text("purpose", purpose)
+        return self._access.write(lambda log: log.append(self._access.budget(log, budget), state, said, purpose=why))
 
-    def _budget(self, chain: EntryLog, name: str) -> Budget:
-        """The terms, which never change once a budget is open."""
-        if name not in self._terms:
-            self._terms[name] = chain.budget(name)
-        return self._terms[name]
-
-    def _known(self, chain: EntryLog, budget: str) -> Known | None:
-        return self._units.known(chain, budget, lambda name: self._budget(chain, name))
-
-    def _read(self, work: Callable[[EntryLog], Result]) -> Result:
-        return self._begun().read(lambda connection: work(EntryLog(connection, self._clock)))
-
-    def _write(self, work: Callable[[EntryLog], Result], create: bool = False) -> Result:
-        return self._begun(create).write(lambda connection: work(EntryLog(connection, self._clock)))
-
-    def _begun(self, create: bool = False) -> Store:
-        """The store, once it is known to hold a ledger of this version: made, if asked, or brought forward."""
-        store, shown = self._store, self._store.address.shown
-        if self._ready:
-            return store
-        version = store.read(lambda c: schema.version_of(c, shown)) if create or store.exists() else 0
-        if version == 0 and not create:
-            raise NotALedgerError(f"there is no ledger at {shown}. Opening a budget begins one.")
-        if version < schema.VERSION:
-            store.found(self._brought_forward)
-        self._ready = True
-        return store
-
-    def _brought_forward(self, connection: Connection) -> None:
-        """In one transaction: the schema made or migrated, unless somebody else was faster."""
-        version = schema.version_of(connection, self._store.address.shown)
-        applied = self._clock().astimezone(UTC).isoformat()
-        if version == 0:
-            schema.create(connection, applied)
-        elif version < schema.VERSION:
-            schema.migrate(connection, version, applied)
+    def _stop(self, state: str, budget: str, person: str, actor: str, purpose: str) -> list[Entry]:
+        who, why = self._who(actor), check_text("purpose", purpose)
+        return self._access.write(lambda log: openings.stopped(log, state, budget, person, who, why))
 
 
-def _signed(kind: str, event: dict[str, Any], actor: str) -> dict[str, Any]:
-    return {"kind": kind, "by": check_text("actor", actor)} | event
-
-
-def _system_clock() -> datetime:
-    return datetime.now(UTC)
+def _priced(
+    guarantee: Guarantee | DPSGD | RandomAllocation, kappa: float, failure: float, event: Mapping[str, Any] | None
+) -> tuple[Guarantee, dict[str, Any]]:
+    """The price of a spend and its event: a run's from its account, another's as it is given, if both agree."""
+    if isinstance(guarantee, DPSGD | RandomAllocation):
+        guarantee, event = priced_run(guarantee, kappa, failure)
+    elif kappa or failure:
+        raise TypeError("kappa and failure must be given with a DP-SGD run; a guarantee has its own.")
+    return guarantee, checked(event, guarantee)

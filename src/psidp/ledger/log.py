@@ -1,4 +1,4 @@
-"""EntryLog: the entries as one transaction sees them, read from the end, extended by one."""
+"""EntryLog: the entries inside one transaction. It reads them from the end, and appends."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -8,11 +8,14 @@ from sqlalchemy import Connection, Select, bindparam, select, text
 
 from psidp.errors import ClockError, UnknownBudgetError
 from psidp.guarantee import Guarantee
+from psidp.ledger.approvals import Proposed, approval_of
 from psidp.ledger.balance import Balance, step
 from psidp.ledger.budget import Budget, period_of
 from psidp.ledger.cost import ZERO, Cost
-from psidp.ledger.entry import ENTRIES, Entry, canonical, genesis
-from psidp.ledger.schema import identity_of
+from psidp.ledger.driver import execute
+from psidp.ledger.entry import COLUMNS, COPIES, ENTRIES, INSERT, NAMES, Entry, canonical, genesis
+from psidp.ledger.known_head import KnownHead, not_as_written
+from psidp.ledger.schema import VERSION, identity_of
 
 __all__ = ["Clock", "EntryLog", "moment"]
 
@@ -29,19 +32,38 @@ _LAST = select(ENTRIES).order_by(_C.id.desc()).limit(1)
 _LAST_OF = _LAST.where(_MINE)
 _ENTRY = select(ENTRIES).where(_C.id == bindparam("id"))
 _LAST_UNTIL = _LAST_OF.where(_C.id <= bindparam("until"))
+_PART_UNTIL = _LAST_UNTIL.where(_C.partition == bindparam("partition"), text("partition <> ''"))
 _LAST_OF_PARTITION = _LAST_OF.where(_C.partition == bindparam("partition"), text("partition <> ''"))
 _KEYED = select(ENTRIES).where(_MINE, _C.key == bindparam("key"), text("key <> ''")).order_by(_C.id)
 _CHANGES = select(ENTRIES).where(_CHANGE).order_by(_C.budget, _C.id)
 _CHANGES_OF = _CHANGES.where(_MINE)
 _OPENING = _CHANGES_OF.limit(1)
-_INSERT = ENTRIES.insert()
+_SAID = {"sqlite": "json_extract(event, '$.{name}')", "postgresql": "(CAST(event AS jsonb) ->> '{name}')"}
+_SAME = {
+    dialect: f"SELECT (SELECT max(id) FROM psidp_entries) = {mark} AND EXISTS (SELECT 1 FROM psidp_entries WHERE "
+    + " AND ".join(f'"{name}" = {mark}' for name in (*NAMES, *COPIES))
+    + ")"
+    for dialect, mark in (("sqlite", "?"), ("postgresql", "%s"))
+}
+"""Whether the ledger still ends with a row, in every column."""
+_HEAD = f"SELECT {COLUMNS} FROM psidp_entries ORDER BY id DESC LIMIT 1"
 
 
 class EntryLog:
-    """The entries inside one transaction."""
+    """The entries inside one transaction.
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
-        self.connection = connection
+    Args:
+        connection: the transaction's. clock: where the time comes from.
+        known: the head that this process saw last, so that what did not change is not read again.
+        version: of the ledger; one that is only read may be older than this program.
+    """
+
+    def __init__(
+        self, connection: Connection, clock: Clock, known: KnownHead | None = None, version: int = VERSION
+    ) -> None:
+        self.connection, self.version = connection, version
+        self.known = KnownHead() if known is None else known
+        self.written: Entry | None = None
         self._clock = clock
 
     def last(self) -> Entry | None:
@@ -62,6 +84,15 @@ class EntryLog:
         if found is None or found.state != "spent":
             raise ValueError(f"entry {entry} of this ledger must be a spend, got {found.state if found else 'none'}.")
         return found
+
+    def entry(self, number: int) -> Entry | None:
+        """The entry that has this number."""
+        return self._one(_ENTRY, id=number)
+
+    def approver(self, spend: Entry) -> str:
+        """Who approved a spend; "" where nobody had to."""
+        found = self._one(_ENTRY, id=spend.refers) if spend.state == "spent" and spend.refers else None
+        return "" if found is None else str(found.details()["by"])
 
     def opening_of(self, budget: str) -> Entry:
         """The entry that opened a budget, or a refusal."""
@@ -107,6 +138,22 @@ class EntryLog:
             )
         return max(now, before)
 
+    def wrong_copy(self, after: int = 0) -> int:
+        """The first entry whose copies of actor and table are not what its event says; 0 where all are right."""
+        if self.version < 2:
+            return 0
+        said = _SAID[self.connection.dialect.name]
+        wrong = " OR ".join(
+            f"{copy} <> coalesce({said.format(name=name)}, '')"
+            for copy, name in zip(COPIES, ("by", "table"), strict=True)
+        )
+        query = f"SELECT min(id) FROM psidp_entries WHERE id > {after:d} AND ({wrong})"
+        return int(self.connection.execute(text(query)).scalar() or 0)
+
+    def stamp(self) -> str:
+        """The time for the next entry, as entries write it."""
+        return _stamp(self.now(self.last()))
+
     def append(
         self,
         budget: Budget | str,
@@ -115,39 +162,99 @@ class EntryLog:
         guarantee: Guarantee | None = None,
         *,
         partition: str = "",
+        purpose: str = "",
+        refers: int = 0,
         **columns: Any,
     ) -> Entry:
-        """One more entry, with the budget's standing after it; refused where the rules do not allow it."""
+        """One more entry, with the budget's balance after it; refused where the rules do not allow it."""
         name = budget if isinstance(budget, str) else budget.name
-        last = self.last()
+        last = self.head()
         now = self.now(last)
         if state == "spent" and isinstance(budget, Budget) and budget.renews:
             last = self._renewed(budget, now) or last
         part = self.last_of(name, partition) if partition else None
-        standing = step(
-            self._standing(name, last),
-            state,
-            event,
-            budget=name,
-            price=ZERO if guarantee is None else Cost.of(guarantee),
-            partition=partition,
-            partition_before=None if part is None else Balance.read(part.standing),
-        )
+        psi, kappa = (0.0, 0.0) if guarantee is None else (guarantee.psi, guarantee.kappa)
+        proposed = Proposed(
+            name, state, event, ZERO if guarantee is None else Cost.of(guarantee), psi, kappa, partition, purpose,
+            _stamp(now), 1 if last is None else last.id + 1, refers,
+        )  # fmt: skip
+        before = self._balance(name, last)
+        if state == "spent" and before is not None and before.needs_approval(proposed.price) and not before.closed:
+            proposed = proposed._replace(refers=approval_of(before.waiting, proposed))
+        balance = step(before, proposed, None if part is None else Balance.read(part.standing))
         entry = Entry.sealed(
-            id=1 if last is None else last.id + 1,
-            time=_stamp(now),
+            id=proposed.id,
+            time=proposed.time,
             budget=name,
             partition=partition,
             state=state,
             event=canonical(event),
-            psi=0.0 if guarantee is None else guarantee.psi,
-            kappa=0.0 if guarantee is None else guarantee.kappa,
-            standing=standing.text(),
+            psi=psi,
+            kappa=kappa,
+            purpose=purpose,
+            refers=proposed.refers,
+            standing=balance.text(),
             previous=genesis(identity_of(self.connection)) if last is None else last.hash,
             **columns,
         )
-        self.connection.execute(_INSERT, entry.to_dict())
+        row = entry.row(event)
+        execute(self.connection, INSERT[self.connection.dialect.name], row)
+        self.known.wrote(row, entry, balance)
+        self.written = entry
         return entry
+
+    def head(self) -> Entry | None:
+        """The last entry of all, to go on from: the one that this process knows, or one that is checked.
+
+        A head that others wrote has to follow from the entry above it, in its hash and in its balance; and the entry
+        that this process saw last has to be there still.
+        """
+        known = self.known
+        if known.row is not None:
+            values = (known.row[0], *known.row)
+            if execute(self.connection, _SAME[self.connection.dialect.name], values):
+                return known.entry
+        found = self.connection.exec_driver_sql(_HEAD).first()
+        row = None if found is None else tuple(found)
+        entry = None if row is None else Entry.from_row(row[: len(NAMES)])
+        self._check_still_there(entry)
+        if entry is None or row is None:
+            return None
+        entry.check_hash()
+        self.known.saw(row, entry, self._followed(entry))
+        return entry
+
+    def _check_still_there(self, head: Entry | None) -> None:
+        """Refuse a ledger that was cut or rewritten since this process looked at it."""
+        seen = self.known.committed
+        if seen is None:
+            return
+        again = head if head is not None and head.id == seen.id else self._one(_ENTRY, id=seen.id)
+        if again is None or again.hash != seen.hash:
+            raise not_as_written(seen.id, "it was there, with another content, when this process last looked")
+
+    def _followed(self, entry: Entry) -> Balance:
+        """The balance of a head that others wrote, if it follows from the entries above."""
+        above = self._one(_ENTRY, id=entry.id - 1)
+        expected = genesis(identity_of(self.connection)) if above is None else above.hash
+        if (above is None) != (entry.id == 1) or entry.previous != expected:
+            raise not_as_written(entry.id, "it does not follow the entry above")
+        balance = Balance.read(entry.standing)
+        mine = above if above is not None and above.budget == entry.budget else None
+        mine = mine or self.last_of(entry.budget, until=entry.id - 1)
+        part = self._one(_PART_UNTIL, budget=entry.budget, partition=entry.partition, until=entry.id - 1)
+        guarantee = Guarantee(entry.psi, entry.kappa)
+        again = step(
+            None if mine is None else Balance.read(mine.standing),
+            Proposed(
+                entry.budget, entry.state, entry.details(), Cost.of(guarantee) if entry.state == "spent" else ZERO,
+                entry.psi, entry.kappa, entry.partition, entry.purpose, entry.time, entry.id, entry.refers,
+            ),
+            None if part is None or not entry.partition else Balance.read(part.standing),
+        )  # fmt: skip
+        if again.text() != entry.standing:
+            raise not_as_written(entry.id, "its totals do not follow from the ones before")
+        return balance
 
     def _one(self, query: Select[Any], **values: Any) -> Entry | None:
         row = self.connection.execute(query, values).first()
@@ -157,10 +264,19 @@ class EntryLog:
         entry.check_hash()
         return entry
 
-    def _standing(self, budget: str, last: Entry | None) -> Balance | None:
+    def _balance(self, budget: str, last: Entry | None) -> Balance | None:
         """How a budget stands; `last` is the last entry of all."""
-        mine = last if last is not None and last.budget == budget else self.last_of(budget)
-        return None if mine is None else Balance.read(mine.standing)
+        if last is None:
+            return None
+        if (known := self.known.balances.get(budget)) is not None:
+            return known
+        mine = last if last.budget == budget else self.last_of(budget)
+        if mine is None:
+            return None
+        after = None if mine is last else self._one(_ENTRY, id=mine.id + 1)
+        if after is not None and after.previous != mine.hash:
+            raise not_as_written(mine.id, "the entry below does not follow it")
+        return Balance.read(mine.standing)
 
     def _renewed(self, budget: Budget, now: datetime) -> Entry | None:
         """The entry that begins a new period, if one has begun."""
@@ -177,4 +293,4 @@ def moment(stamp: str) -> datetime:
 
 
 def _stamp(now: datetime) -> str:
-    return f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"
+    return f"{now.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"

@@ -5,6 +5,7 @@ from typing import Any
 
 from psidp.errors import UnknownBudgetError
 from psidp.guarantee import Guarantee
+from psidp.ledger.approvals import Asked
 from psidp.ledger.balance import Balance
 from psidp.ledger.budget import Budget, period_of
 from psidp.ledger.cost import ZERO, Cost
@@ -28,6 +29,9 @@ class Report:
         allotted: given to shares, which are budgets of their own.
         changes: opening, raises, resets, renewals, splits and closing, in order.
         units: the spends that say which column names the units, in order; the first one's is the budget's.
+        above: the psi above which a spend needs an approval, now; None: no spend does.
+        paused: who may not spend; "" among them stands for everybody.
+        waiting: requests that were not answered, and approvals that were not used.
     """
 
     budget: Budget
@@ -42,6 +46,9 @@ class Report:
     closed: bool
     changes: tuple[Entry, ...]
     units: tuple[Entry, ...] = ()
+    above: float | None = None
+    paused: tuple[str, ...] = ()
+    waiting: tuple[Asked, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -67,7 +74,10 @@ class Report:
             for e in self.changes
         ]
         units = [{"id": e.id} | {n: v for n, v in e.details().items() if n != "kind"} for e in self.units]
-        return terms | amounts | {"era": self.era, "closed": self.closed, "changes": changes, "units": units}
+        terms |= {"table": b.table} if b.table else {}
+        now = {"era": self.era, "closed": self.closed, "paused": list(self.paused), "approval_above": self.above}
+        waiting = [asked._asdict() for asked in self.waiting]
+        return terms | amounts | now | {"waiting": waiting, "changes": changes, "units": units}
 
 
 def standing_of(chain: EntryLog, budget: Budget, partition: str = "") -> Balance:
@@ -97,8 +107,11 @@ def report_of(chain: EntryLog, budget: Budget, units: tuple[Entry, ...] = ()) ->
         era=now.era,
         period=now.period,
         closed=now.closed,
-        changes=tuple(chain.changes(budget.name)),
+        changes=tuple(e for e in chain.changes(budget.name) if e.state not in ("requested", "approved", "denied")),
         units=units,
+        above=now.above,
+        paused=now.paused,
+        waiting=now.waiting,
     )
 
 

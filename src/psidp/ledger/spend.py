@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Connection
-
-from psidp.errors import KeyConflictError, LedgerError
+from psidp.errors import ApprovalNeededError, KeyConflictError, LedgerError
 from psidp.guarantee import Guarantee
-from psidp.ledger.budget import Budget
+from psidp.ledger.access import Access
+from psidp.ledger.actor import BESIDE_THE_PRICE
 from psidp.ledger.entry import Entry, digest
 from psidp.ledger.json_value import from_json, to_json
-from psidp.ledger.log import Clock, EntryLog
-from psidp.ledger.store import Store
-from psidp.ledger.unit_column import FIELDS, Known, said
+from psidp.ledger.log import EntryLog
+from psidp.ledger.unit_column import said
 
 __all__ = ["Spend", "request_digest"]
 
@@ -30,10 +29,8 @@ class Spend:
     gets that very answer and spends nothing; `stored` then says that it was not drawn by this one.
     """
 
-    store: Store
-    clock: Clock
-    budget: Callable[[EntryLog], Budget]
-    known: Callable[[EntryLog], Known | None]
+    access: Access
+    budget: str
     guarantee: Guarantee
     purpose: str
     event: Mapping[str, Any]
@@ -47,14 +44,14 @@ class Spend:
     _drawn: bool = field(init=False, default=False)
 
     def __enter__(self) -> Self:
-        self.entry = self.store.write(self._recorded)
+        self.entry = self._write(self._recorded)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if error is None or self.answered:
             return
         try:
-            self.store.write(lambda connection: self._failed(connection, error))
+            self._write(lambda log: self._failed(log, error))
         except LedgerError as trouble:
             error.add_note(f"Entry {self.entry.id} stays spent, and the ledger could not note why: {trouble}")
 
@@ -69,7 +66,7 @@ class Spend:
         A second call, after a crash or from somebody else at the same time, gets the same entry and spends nothing. It
         takes the place of the block: what this spend pays for has to be stored under a key of its own before it leaves.
         """
-        return self.store.write(self._made_once)
+        return self._write(self._made_once)
 
     def answer(self, draw: Callable[[], Any]) -> Any:
         """What `draw` draws, stored before it is returned where there is a key; or the answer that is stored already.
@@ -84,38 +81,46 @@ class Spend:
         if not self.retry_key:
             return drawn
         text = to_json(drawn)
-        kept = self.store.write(lambda connection: self._stored(connection, text))
+        kept = self._write(lambda log: self._stored(log, text))
         self._keep(kept)
         self.stored = kept.refers != self.id
         return self._answer
 
-    def _recorded(self, connection: Connection) -> Entry:
+    def _write(self, work: Callable[[EntryLog], Entry]) -> Entry:
+        """The entry that `work` writes; the refusal of a spend that needs an approval names this ledger."""
+        try:
+            return self.access.write(work)
+        except ApprovalNeededError as needed:
+            words = str(needed).replace("LEDGER", quote(self.access.shown))
+            raise ApprovalNeededError(words, needed.request) from None
+
+    def _recorded(self, log: EntryLog) -> Entry:
         """The durable spend; or, under a key that was answered, that answer."""
-        chain = EntryLog(connection, self.clock)
-        budget = self.budget(chain)
+        budget = self.access.budget(log, self.budget)
         budget.check_spend(self.guarantee, self.partition)
-        event = said(budget, self.known(chain), self.event) if "unit_column" in self.event else self.event
-        answer = self._asked_before(chain) if self.retry_key else None
+        event = self.event
+        if "unit_column" in event:
+            event = said(budget, self.access.unit_column(log, self.budget), event)
+        answer = self._asked_before(log) if self.retry_key else None
         if answer is not None:
             self._keep(answer)
             self.stored = True
             return answer
-        return chain.append(
+        return log.append(
             budget, "spent", event, self.guarantee, partition=self.partition, purpose=self.purpose, key=self.retry_key,
             request=self.request,
         )  # fmt: skip
 
-    def _made_once(self, connection: Connection) -> Entry:
+    def _made_once(self, log: EntryLog) -> Entry:
         """The spend that is under the key already, or a new one."""
-        chain = EntryLog(connection, self.clock)
-        self._asked_before(chain)
-        earlier = [e for e in chain.under_key(self.budget(chain).name, self.retry_key) if e.state == "spent"]
-        return earlier[0] if earlier else self._recorded(connection)
+        self._asked_before(log)
+        earlier = [e for e in log.under_key(self.budget, self.retry_key) if e.state == "spent"]
+        return earlier[0] if earlier else self._recorded(log)
 
-    def _asked_before(self, chain: EntryLog) -> Entry | None:
+    def _asked_before(self, log: EntryLog) -> Entry | None:
         """The answer under the same key, if there is one; a different request is refused."""
         answer = None
-        for entry in chain.under_key(self.budget(chain).name, self.retry_key):
+        for entry in log.under_key(self.budget, self.retry_key):
             if entry.request != self.request:
                 raise KeyConflictError(
                     f"retry_key {self.retry_key!r} of budget {entry.budget!r} was used for another request, in entry "
@@ -124,22 +129,19 @@ class Spend:
             answer = answer or (entry if entry.state == "answered" else None)
         return answer
 
-    def _stored(self, connection: Connection, text: str) -> Entry:
+    def _stored(self, log: EntryLog, text: str) -> Entry:
         """The durable answer; the first one, where two asked at once."""
-        chain = EntryLog(connection, self.clock)
-        earlier = self._asked_before(chain)
-        return earlier or chain.append(
+        earlier = self._asked_before(log)
+        return earlier or log.append(
             self.entry.budget, "answered", {"kind": "answered"}, refers=self.id, key=self.retry_key,
             request=self.request, answer=text,
         )  # fmt: skip
 
-    def _failed(self, connection: Connection, error: BaseException) -> Entry:
+    def _failed(self, log: EntryLog, error: BaseException) -> Entry:
         """The note that a block raised: the type of the error only, since its words may speak of the data."""
         state = "interrupted" if self._drawn else "withheld"
         event = {"kind": state, "error": type(error).__name__}
-        return EntryLog(connection, self.clock).append(
-            self.entry.budget, state, event, refers=self.id, key=self.retry_key, request=self.request
-        )
+        return log.append(self.entry.budget, state, event, refers=self.id, key=self.retry_key, request=self.request)
 
     def _keep(self, entry: Entry) -> None:
         self.answered, self._answer = True, from_json(entry.answer)
@@ -147,6 +149,6 @@ class Spend:
 
 def request_digest(request: Any, guarantee: Guarantee, event: Mapping[str, Any], partition: str) -> str:
     """What makes two requests the same: what was asked, at which price, of which part of the data."""
-    priced = {name: value for name, value in event.items() if name not in FIELDS}
+    priced = {name: value for name, value in event.items() if name not in BESIDE_THE_PRICE}
     asked = {"request": request, "event": priced, "partition": partition} | guarantee.to_dict()
     return digest(asked)

@@ -15,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from psidp.errors import LedgerBusyError, LedgerError, LedgerUnavailableError, NotALedgerError, TamperedLedgerError
 from psidp.ledger.db_errors import Failure, failure_of
+from psidp.ledger.driver import execute
 from psidp.ledger.file_identity import FileIdentity
 from psidp.ledger.url import LedgerUrl
 
@@ -143,11 +144,11 @@ class Store:
             committing = False
             try:
                 for statement in begin:
-                    connection.exec_driver_sql(statement)
+                    execute(connection, statement)
                 self._check_place(connection, writes)
                 result = work(connection)
                 committing = True
-                connection.exec_driver_sql("COMMIT")
+                execute(connection, "COMMIT")
                 if writes:
                     self._check_place(connection, writes, committed=True)
             except BaseException as error:

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple, Self
 from sqlalchemy import bindparam, select
 
 from psidp.errors import MismatchError
+from psidp.ledger.actor import UNITS
 from psidp.ledger.budget import Budget
 from psidp.ledger.entry import ENTRIES, Entry
 from psidp.ledger.log import EntryLog
 from psidp.symbols import check_text
 
-__all__ = ["FIELDS", "Known", "Units", "first_of", "said"]
+__all__ = ["Known", "Units", "first_of", "said"]
 
-FIELDS = ("unit_column", "budget_unit_column", "same_unit")
 ROWS = ("record", "row")
 """Units that a row is, by their very name."""
 
@@ -60,7 +60,7 @@ def first_of(name: str, terms: Callable[[str], Budget]) -> str:
 def said(budget: Budget, known: Known | None, event: Mapping[str, Any]) -> Event:
     """The event as it is stored; refused where another column, or every row, would be a unit and nobody says why."""
     column, words = event["unit_column"], event.get("same_unit", "")
-    rest = {name: value for name, value in event.items() if name not in FIELDS}
+    rest = {name: value for name, value in event.items() if name not in UNITS}
     if words:
         check_text("same_unit", words)
     if known is not None and column == known.column:

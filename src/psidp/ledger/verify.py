@@ -1,4 +1,4 @@
-"""Verification: recompute every hash, price and total from the first entry to the last; stop at the first bad one."""
+"""Verification: recompute every hash, price and total, entry by entry; stop at the first bad one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from typing import Any
 
 from psidp.errors import PsidpError, TamperedLedgerError
 from psidp.guarantee import Guarantee
+from psidp.ledger.approvals import Proposed
 from psidp.ledger.balance import Balance, step
 from psidp.ledger.budget import Budget
 from psidp.ledger.cost import ZERO, Cost
@@ -43,8 +44,8 @@ class Head:
 
 @dataclass(slots=True)
 class Verification:
-    """What a verifier remembers: the last hash, and for each budget its terms and totals. Memory does not grow with
-    the number of spends."""
+    """What a verifier remembers: the last hash, and for each budget its terms and balance. Memory does not grow with
+    the number of spends, and all of it fits a file from which verification goes on later (ledger/kept.py)."""
 
     previous: str
     id: int = 0
@@ -77,19 +78,20 @@ class Verification:
         self._check(entry.previous == self.previous, "it does not follow the entry above", entry.id)
         entry.check_hash()
         try:
+            event = entry.details()
             moment(entry.time)
             self._check(entry.time >= self.time, f"its time {entry.time} lies before the entry above", entry.id)
-            self._check(entry.event == canonical(entry.details()), "its event is not in canonical form", entry.id)
-            self._take_price(entry)
-            self._take_standing(entry)
-            self._take_unit(entry)
+            self._check(entry.event == canonical(event), "its event is not in canonical form", entry.id)
+            self._take_price(entry, event)
+            self._take_standing(entry, event)
+            self._take_unit(entry, event)
         except TamperedLedgerError:
             raise
         except (PsidpError, ValueError, TypeError, LookupError) as trouble:
             raise TamperedLedgerError(f"entry {entry.id} is not what was written: {trouble}", entry.id) from None
         self.id, self.previous, self.time = entry.id, entry.hash, entry.time
 
-    def _take_price(self, entry: Entry) -> None:
+    def _take_price(self, entry: Entry, event: dict[str, Any]) -> None:
         """Every spend at the price of its event, everything else for nothing."""
         if entry.state != "spent":
             self._check(entry.psi == 0.0 == entry.kappa, f"an entry that is {entry.state} has no price", entry.id)
@@ -97,13 +99,10 @@ class Verification:
         budget = self.budgets[entry.budget]
         guarantee = Guarantee(entry.psi, entry.kappa, budget.adjacency, budget.unit)
         budget.check_spend(guarantee, entry.partition)
-        self._check(
-            agrees(entry.details(), guarantee), f"its price is psi={entry.psi}, its event's is another", entry.id
-        )
+        self._check(agrees(event, guarantee), f"its price is psi={entry.psi}, its event's is another", entry.id)
 
-    def _take_unit(self, entry: Entry) -> None:
+    def _take_unit(self, entry: Entry, event: dict[str, Any]) -> None:
         """Another unit column than the budget's only with words that say why."""
-        event = entry.details()
         if entry.state != "spent" or "unit_column" not in event:
             return
         whole = first_of(entry.budget, self.budgets.__getitem__)
@@ -111,9 +110,9 @@ class Verification:
         self._check(stored == event, "its unit column is not said as it should be", entry.id)
         self.units.setdefault(whole, Known.of(event, entry.id))
 
-    def _take_standing(self, entry: Entry) -> None:
-        """The running totals, taken again from the ones before."""
-        event, name = entry.details(), entry.budget
+    def _take_standing(self, entry: Entry, event: dict[str, Any]) -> None:
+        """The balance, taken again from the one before."""
+        name = entry.budget
         if entry.state == "opened":
             self.budgets[name] = Budget.from_event(name, event, entry.purpose)
             if "part_of" in event:
@@ -122,10 +121,11 @@ class Verification:
             self._check(entry.refers < entry.id, f"it refers to entry {entry.refers}", entry.id)
         part = (name, entry.partition)
         spent = Cost.of(Guarantee(entry.psi, entry.kappa)) if entry.state == "spent" else ZERO
-        standing = step(
-            self.standings.get(name), entry.state, event, budget=name, price=spent, partition=entry.partition,
-            partition_before=self.partitions.get(part) if entry.partition else None,
+        proposed = Proposed(
+            name, entry.state, event, spent, entry.psi, entry.kappa, entry.partition, entry.purpose, entry.time,
+            entry.id, entry.refers,
         )  # fmt: skip
+        standing = step(self.standings.get(name), proposed, self.partitions.get(part) if entry.partition else None)
         self._check(entry.standing == standing.text(), "its totals do not follow from the ones before", entry.id)
         self.standings[name] = standing
         if entry.partition:

@@ -9,21 +9,38 @@ from sqlalchemy import Connection, func, inspect, select
 from psidp.errors import NewerLedgerError, NotALedgerError
 from psidp.ledger.entry import LEDGER
 
-__all__ = ["VERSION", "create", "identity_of", "migrate", "version_of"]
+__all__ = ["VERSION", "create", "identity_of", "login", "migrate", "roles", "version_of"]
 
-VERSION = 1
+VERSION = 2
 """The newest version this program knows."""
 
 
 def statements(version: int, dialect: str) -> Iterator[str]:
     """The statements of one version: what both databases read, then what only this one does."""
     for name in (f"{version}.sql", f"{version}-{dialect}.sql"):
-        file = files(__package__) / name
-        if file.is_file():
-            for paragraph in file.read_text(encoding="utf-8").split("\n\n"):
-                lines = [line for line in paragraph.splitlines() if not line.lstrip().startswith("--")]
-                if any(line.strip() for line in lines):
-                    yield "\n".join(lines)
+        yield from _statements(name)
+
+
+def roles() -> str:
+    """The statements that make roles and their guards on PostgreSQL, for its owner to run, with psql or otherwise."""
+    return ";\n\n".join(_statements("roles.sql")) + ";\n"
+
+
+def login(connection: Connection) -> str:
+    """The login of a server whose ledger has roles; "" where it has none."""
+    query = "SELECT session_user WHERE to_regproc('psidp_entries_who') IS NOT NULL"
+    return str(connection.exec_driver_sql(query).scalar() or "")
+
+
+def _statements(name: str) -> Iterator[str]:
+    """The paragraphs of a file, if there is one, without comments."""
+    file = files(__package__) / name
+    if not file.is_file():
+        return
+    for paragraph in file.read_text(encoding="utf-8").split("\n\n"):
+        lines = [line for line in paragraph.splitlines() if not line.lstrip().startswith("--")]
+        if any(line.strip() for line in lines):
+            yield "\n".join(lines)
 
 
 def version_of(connection: Connection, shown: str) -> int:

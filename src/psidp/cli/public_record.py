@@ -1,0 +1,69 @@
+"""What `psidp card` also writes: the registry's entry and the page for an evaluation."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from psidp.ledger.ledger import Ledger
+from psidp.ledger.report import Report
+from psidp.present import evaluation, registry
+from psidp.present.card.record import Card
+
+__all__ = ["Answer", "Budget", "EvaluationFile", "LedgerPlace", "RegistryFile", "parsed_answers", "publish", "reported"]
+
+RegistryFile = Annotated[
+    str | None, typer.Option("--registry", help="also write an entry for the registry of DP deployments, .yaml")
+]
+EvaluationFile = Annotated[
+    str | None, typer.Option("--evaluation", help="also write what an evaluation asks (NIST SP 800-226), .html or .md")
+]
+Answer = Annotated[list[str], typer.Option("--answer", help="NAME=VALUE: what the card cannot know; repeat")]
+LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="the ledger that paid, for its head and budget")]
+Budget = Annotated[str | None, typer.Option("--budget", help="the budget in it that paid")]
+
+
+def reported(ledger: str | None, budget: str | None) -> tuple[Report | None, str | None]:
+    """The budget's report and the ledger's head, where a ledger is named."""
+    if (ledger is None) != (budget is None):
+        raise ValueError("ledger and budget must be given together, or neither.")
+    if ledger is None or budget is None:
+        return None, None
+    book = Ledger(ledger)
+    return book.report(budget), str(book.head())
+
+
+def parsed_answers(words: list[str]) -> dict[str, list[str]]:
+    """Answers by their names; a name that is given twice has several values."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise ValueError(f"an answer must read NAME=VALUE, got {word!r}.")
+        found.setdefault(name.strip(), []).append(value.strip())
+    unknown = [name for name in found if name not in registry.QUESTIONS and name not in evaluation.POINTS]
+    if unknown:
+        known = ", ".join({**registry.QUESTIONS, **evaluation.POINTS})
+        raise ValueError(f"an answer must be to one of {known}, got {unknown[0]!r}.")
+    return found
+
+
+def publish(
+    card: Card, registry_file: str | None, evaluation_file: str | None, answers: list[str], report: Report | None
+) -> None:
+    """Write the files that were asked for; everything is checked before the first is written."""
+    given = parsed_answers(answers)
+    texts: dict[str, str] = {}
+    if registry_file is not None:
+        if Path(registry_file).suffix not in (".yaml", ".yml"):
+            raise ValueError(f"registry must be a .yaml file, got {registry_file!r}.")
+        known = {name: value for name, value in given.items() if name in registry.QUESTIONS}
+        texts[registry_file] = registry.to_yaml(registry.deployment(card, known, report, Path(registry_file).stem))
+    if evaluation_file is not None:
+        write = {".html": evaluation.to_html, ".md": evaluation.to_markdown}.get(Path(evaluation_file).suffix)
+        if write is None:
+            raise ValueError(f"evaluation must be a .html or .md file, got {evaluation_file!r}.")
+        texts[evaluation_file] = write(card, evaluation.evaluation(card, report, given))
+    for name, text in texts.items():
+        Path(name).write_text(text, encoding="utf-8")
+        typer.echo(f"{name} written", err=True)

@@ -1,0 +1,155 @@
+"""Approvals: requests that wait, and approvals that were not used. Both are part of a budget's balance.
+
+A request writes down the terms of one spend. Somebody else approves it, for a time. The spend has to have exactly these
+terms, and uses the approval up.
+
+    requested   {"kind": "requested", "by": "bob", "psi": 0.5, "kappa": 0.0, "what": "...", "terms": "...",
+                 "until": "2026-02-28T12:00:00.000000Z"}     what is asked for; `what` is a digest of the event
+    approved    {"kind": "approved", "by": "ann", "until": "..."}, refers to the request
+    denied      {"kind": "denied", "by": "ann"}, refers to the request, also to one that was approved and not used
+    spent       refers to the approval
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from shlex import quote
+from typing import Any, NamedTuple
+
+from psidp.errors import ApprovalNeededError
+from psidp.ledger.actor import UNITS, WHO
+from psidp.ledger.cost import Cost
+from psidp.ledger.entry import digest
+from psidp.maths.rounding import digits_up
+
+__all__ = ["Asked", "Proposed", "approval_of", "asked_after", "terms_of", "until", "what_of"]
+
+MOST = 64
+"""Requests that may wait in one budget; each is part of every balance until it is used, denied or too old."""
+
+LONGEST_DAYS = 366.0
+
+
+class Proposed(NamedTuple):
+    """An entry before it is written, or one that is verified: what the rules look at."""
+
+    budget: str
+    state: str
+    event: Mapping[str, Any]
+    price: Cost
+    psi: float = 0.0
+    kappa: float = 0.0
+    partition: str = ""
+    purpose: str = ""
+    time: str = ""
+    id: int = 0
+    refers: int = 0
+
+
+class Asked(NamedTuple):
+    """A request: who made it, a digest of its terms, until when it counts, and the entry that approved it, or 0."""
+
+    id: int
+    by: str
+    terms: str
+    until: str
+    approved: int = 0
+
+
+Waiting = tuple[Asked, ...]
+
+
+def what_of(event: Mapping[str, Any]) -> str:
+    """A digest of what is released: the event without who, which table and which unit column."""
+    return digest({name: value for name, value in event.items() if name not in (*WHO, *UNITS)})
+
+
+def terms_of(entry: Proposed) -> str:
+    """A digest of all terms of a spend, or of the spend that a request asks for."""
+    event, requested = entry.event, entry.state == "requested"
+    return digest(
+        {
+            "budget": entry.budget,
+            "by": event["by"],
+            "psi": event["psi"] if requested else entry.psi,
+            "kappa": event["kappa"] if requested else entry.kappa,
+            "partition": entry.partition,
+            "purpose": entry.purpose,
+            "table": event.get("table", ""),
+            "table_unit": event.get("table_unit", ""),
+            "what": event["what"] if requested else what_of(event),
+        }
+    )
+
+
+def until(now: datetime, days: float) -> str:
+    """The moment so many days from now, as entries write it."""
+    if not 0.0 < days <= LONGEST_DAYS:
+        raise ValueError(f"days (how long it counts) must be in (0, {LONGEST_DAYS:g}], got days={days}.")
+    return f"{now + timedelta(days=days):%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+def approval_of(waiting: Waiting, entry: Proposed) -> int:
+    """The approval of exactly these terms that is not used and not too old; refused where there is none."""
+    terms = terms_of(entry)
+    mine = [asked for asked in waiting if asked.terms == terms and entry.time <= asked.until]
+    for asked in mine:
+        if asked.approved:
+            return asked.approved
+    raise _needed(entry, mine)
+
+
+def asked_after(waiting: Waiting, entry: Proposed) -> Waiting:
+    """What waits after a request, an approval, a denial or a spend; or the refusal of one that must not be."""
+    if entry.state == "requested":
+        return _requested(tuple(asked for asked in waiting if entry.time <= asked.until), entry)
+    if entry.state == "spent":
+        if approval_of(waiting, entry) != entry.refers:
+            raise ApprovalNeededError(f"entry {entry.refers} does not approve this spend.")
+        return tuple(asked for asked in waiting if asked.approved != entry.refers)
+    found = next((asked for asked in waiting if asked.id == entry.refers), None)
+    if found is None or not entry.time <= found.until:
+        raise ValueError(
+            f"request (number of the entry that asks) must be one that waits in budget {entry.budget!r}, got "
+            f"{entry.refers}: it was used, denied or is too old, or is none. psidp ledger list --waiting shows them."
+        )
+    if entry.state == "denied":
+        return tuple(asked for asked in waiting if asked is not found)
+    return tuple(_approved(asked, entry) if asked is found else asked for asked in waiting)
+
+
+def _requested(waiting: Waiting, entry: Proposed) -> Waiting:
+    if entry.event["terms"] != terms_of(entry):
+        raise ValueError("the terms of a request must be those that it lists.")
+    if not len(waiting) < MOST:
+        raise ValueError(f"at most {MOST} requests may wait in budget {entry.budget!r}. Approve or deny some first.")
+    if same := [asked for asked in waiting if asked.terms == entry.event["terms"]]:
+        raise ValueError(f"request {same[0].id} asks for exactly this already, and waits or was not used.")
+    return (*waiting, Asked(entry.id, entry.event["by"], entry.event["terms"], entry.event["until"]))
+
+
+def _approved(asked: Asked, entry: Proposed) -> Asked:
+    if asked.approved:
+        raise ValueError(f"request {asked.id} is approved already, in entry {asked.approved}.")
+    if asked.by == entry.event["by"]:
+        raise ValueError(f"request {asked.id} must be approved by somebody else than {asked.by!r}, who made it.")
+    return Asked(asked.id, asked.by, asked.terms, entry.event["until"], entry.id)
+
+
+def _needed(entry: Proposed, mine: list[Asked]) -> ApprovalNeededError:
+    """The refusal, with the command that asks for exactly this spend."""
+    event = entry.event
+    above = f"psi {digits_up(entry.psi, 6):g} of budget {entry.budget!r} needs somebody else's approval"
+    if mine:
+        return ApprovalNeededError(
+            f"{above}; nothing was spent and nothing released. Request {mine[0].id} waits for it: psidp ledger approve "
+            f"LEDGER {mine[0].id}.",
+            request=mine[0].id,
+        )
+    words = {"psi": repr(entry.psi), "kappa": repr(entry.kappa) if entry.kappa else "", "partition": entry.partition}
+    words |= {"table": event.get("table", ""), "table-unit": event.get("table_unit", ""), "purpose": entry.purpose}
+    words |= {"actor": event["by"], "what": what_of(event)}
+    flags = " ".join(f"--{name} {quote(value)}" for name, value in words.items() if value)
+    return ApprovalNeededError(
+        f"{above}; nothing was spent and nothing released. Ask for it: psidp ledger request LEDGER "
+        f"{quote(entry.budget)} {flags}"
+    )

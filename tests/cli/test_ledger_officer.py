@@ -1,0 +1,140 @@
+"""psidp ledger as an officer uses it: every question is answered from the command line alone."""
+
+import json
+
+import pytest
+
+import psidp
+
+
+@pytest.fixture
+def clinic(run, tmp_path, monkeypatch):
+    """A clinic's ledger: an officer, an analyst, a limit, and a year with one large release."""
+    monkeypatch.setenv("COLUMNS", "200")
+    path = tmp_path / "clinic.db"
+
+    def call(*words, code=0):
+        found, out, err = run("ledger", words[0], path, *words[1:])
+        assert found == code, (out, err)
+        return out if code == 0 else err
+
+    terms = ("--unit", "patient", "--approval-above", 0.3, "--table", "visits.csv", "--purpose", "the survey")
+    call("open", "survey", "--psi", 1, *terms, "--actor", "ann")
+    who = ("--table", "visits.csv", "--table-unit", "patient_id", "--actor", "bob")
+    call("spend", "survey", "--psi", 0.2, "--purpose", "a count", *who)
+    large = ("survey", "--sensitivity", 1, "--sigma", 2, "--purpose", "mean age", *who)
+    refusal = call("spend", *large, code=2)
+    assert "psidp ledger request" in refusal
+    call("request", *large)
+    call("approve", 3, "--purpose", "agreed", "--actor", "ann")
+    call("spend", *large)
+    return call
+
+
+def test_what_was_spent_by_whom_for_what_and_who_allowed_the_largest(clinic):
+    out = clinic("list", "--table", "visits.csv", "--since", "2020")
+    for words in ("bob", "visits.csv", "mean age (approved by ann)", "a count", "0.5"):
+        assert words in out
+    found = json.loads(clinic("list", "--actor", "bob", "--json"))
+    assert [(e["psi"], e["approved_by"], e["table"]) for e in found["entries"]] == [
+        (0.5, "ann", "visits.csv"), (0.2, "", "visits.csv"),
+    ]  # fmt: skip
+    assert found["before"] is None
+    page = json.loads(clinic("list", "--size", 1, "--json"))
+    assert page["before"] == page["entries"][0]["id"]
+    assert f"--before {page['before']}" in clinic("list", "--size", 1)
+    assert [e["psi"] for e in json.loads(clinic("list", "--before", page["before"], "--json"))["entries"]] == [0.2]
+    assert "Nothing was found for actor eve." in clinic("list", "--actor", "eve")
+    assert "approved: agreed" in clinic("list", "--state", "all")
+    assert "state must be one of" in clinic("list", "--state", "refunded", code=2)
+
+
+def test_a_report_of_a_year_is_a_page_of_html_markdown_or_json(clinic, tmp_path):
+    year = str(psidp.Ledger(tmp_path / "clinic.db").now().year)
+    told = clinic("report", "--year", year)
+    for words in (
+        "psi 0.5386, in 2 spends",
+        "| visits.csv | 2 |",
+        "| bob | 2 |",
+        "| ann |",
+        "0.8426",
+        "approval above",
+    ):
+        assert words in told
+    clinic("report", "--year", year, "-o", tmp_path / "year.html")
+    page = (tmp_path / "year.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<svg" in page
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", ""), "it needs nothing from elsewhere"
+    values = json.loads(clinic("report", "--year", year, "--json"))
+    assert values["largest"][0]["approved_by"] == "ann"
+    assert values["standing"][0]["remaining"]["psi"] == pytest.approx(0.71**0.5)
+    assert "Nothing was spent." in clinic("report", "--year", "1999")
+    assert "year must be given alone" in clinic("report", "--year", "2026", "--since", "2026", code=2)
+    assert "must end in one of" in clinic("report", "-o", tmp_path / "year.pdf", code=2)
+
+
+def test_words_in_a_report_are_shown_and_never_acted_on(clinic, tmp_path):
+    evil = "<script>alert(1)</script> | *x*"
+    clinic("spend", "survey", "--psi", 0.1, "--purpose", evil, "--actor", evil)
+    clinic("report", "-o", tmp_path / "page.html")
+    clinic("report", "-o", tmp_path / "page.md")
+    assert "<script>" not in (tmp_path / "page.html").read_text() + (tmp_path / "page.md").read_text()
+
+
+def test_requests_wait_in_a_list_and_can_be_denied(clinic):
+    assert "No request waits." in clinic("list", "--waiting")
+    clinic("request", "survey", "--psi", 0.6, "--purpose", "more", "--actor", "bob")
+    assert "waits" in clinic("list", "--waiting")
+    number = json.loads(clinic("list", "--waiting", "--json"))["waiting"][0]["id"]
+    assert f"Request {number} of bob waits for an answer" in clinic("show", "survey")
+    assert "must be approved by somebody else" in clinic("approve", number, "--purpose", "q", "--actor", "bob", code=2)
+    assert "is denied" in clinic("deny", number, "--purpose", "ask for less", "--actor", "ann")
+    assert "No request waits." in clinic("list", "--waiting")
+    assert "needs no approval" in clinic("request", "survey", "--psi", 0.1, "--purpose", "small", code=2)
+    assert "No spend of budget survey needs" in clinic("limit", "survey", "--purpose", "no more")
+
+
+def test_a_person_or_a_budget_is_stopped_and_goes_on(clinic):
+    assert "paused for bob in survey" in clinic("pause", "--person", "bob", "--purpose", "has left")
+    spend = ("spend", "survey", "--psi", 0.1, "--purpose", "q", "--actor")
+    assert "is paused for 'bob'" in clinic(*spend, "bob", code=2)
+    clinic(*spend, "cem")
+    assert "paused for bob" in clinic("remaining", "survey")
+    clinic("resume", "--person", "bob", "--purpose", "is back")
+    clinic("pause", "survey", "--purpose", "an audit")
+    assert "survey (paused)" in clinic("show")
+    assert "is paused;" in clinic(*spend, "bob", code=2)
+    assert "paused already" in clinic("pause", "survey", "--purpose", "again", code=2)
+
+
+def test_one_advice_for_a_closed_budget(clinic):
+    clinic("close", "survey", "--purpose", "done")
+    advice = "It is closed for good: to release more, open a new budget under another name."
+    for words in (("remaining", "survey"), ("show", "survey")):
+        assert advice in " ".join(clinic(*words).split())
+    for words in (
+        ("spend", "survey", "--psi", 0.1, "--purpose", "q"),
+        ("open", "survey", "--psi", 1, "--purpose", "q"),
+        ("raise", "survey", "--psi", 2, "--purpose", "q"),
+    ):
+        assert advice in clinic(*words, code=2)
+
+
+def test_a_second_budget_of_the_same_unit_is_mentioned_and_a_script_may_run_again(clinic):
+    again = ("open", "second", "--psi", 1, "--unit", "patient", "--purpose", "q", "--exist-ok")
+    assert "The same patient is protected by survey" in clinic(*again)
+    assert "as entry" in clinic(*again)
+    assert "was opened with guarantee" in clinic("open", "second", "--psi", 2, "--purpose", "q", "--exist-ok", code=2)
+
+
+def test_a_verification_goes_on_from_a_kept_file(clinic, tmp_path):
+    where = ("--kept", tmp_path / "kept", "--key", tmp_path / "key")
+    assert "All 5 entries are what was written" in clinic("verify", *where)
+    assert "All entries after those that" in clinic("verify", *where)
+
+
+def test_roles_are_printed_for_psql(run):
+    code, out, _ = run("ledger", "roles")
+    assert code == 0
+    assert "CREATE TRIGGER psidp_entries_who" in out

@@ -1,0 +1,165 @@
+"""The public record: the registry's entry is valid under its own schema; an evaluation answers each point."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from psidp import Guarantee, Ledger
+from psidp.present import evaluation, registry
+from psidp.present.card import card
+from psidp.present.card.record import Audited, Scope
+from psidp.present.spending_bars import stretches
+
+SCHEMA = yaml.safe_load(
+    (Path(__file__).parent.parent / "reference" / "deployments_registry" / "deployments-schema.yaml").read_text()
+)
+JUDGE = jsonschema.Draft7Validator(SCHEMA, format_checker=jsonschema.Draft7Validator.FORMAT_CHECKER)
+ANSWERS = {
+    "data_curators": ["The clinic", "Its board"],
+    "intended_use": 'planning: "beds", nurses # and more',
+    "data_product_type": "Summary statistics",
+    "data_product_region": "Testland\nand its islands",
+    "release_type": "Many releases",
+    "data_source_type": "Dynamic",
+    "access_type": "Non-interactive",
+    "preprocessing_and_hyperparameter_tuning": "none",
+    "justification": "yes",
+    "registry_authors": ["Ann"],
+}
+
+
+def flags(answers):
+    found = []
+    for name, value in answers.items():
+        for one in [value] if isinstance(value, str) else value:
+            found += ["--answer", f"{name}={one}"]
+    return found
+
+
+@pytest.fixture
+def report(tmp_path):
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.open(
+            "survey", psi=1.0, kappa=1e-6, unit="patient", purpose="the survey", actor="ann", approval_above=0.3
+        )
+        with ledger.spend("survey", Guarantee(0.2, 1e-9, unit="patient"), purpose="q", actor="bob"):
+            pass
+        yield ledger.report("survey")
+
+
+@pytest.mark.parametrize("kappa", [0.0, 1e-6])
+def test_the_registrys_entry_is_valid_and_comes_back_from_yaml_as_it_was(report, kappa):
+    made = registry.deployment(card(Guarantee(1.0, kappa, unit="patient"), title="Visits, 2026"), ANSWERS, report)
+    text = registry.to_yaml(made)
+    assert yaml.safe_load(text) == made
+    assert not list(JUDGE.iter_errors(yaml.safe_load(text)))
+    assert made["url_slug"] == "visits_2026"
+    loss = made["deployment"]["privacy_loss"]
+    assert loss["privacy_unit"] == "patient"
+    assert ("rho" in loss["privacy_parameters"]) == (kappa == 0.0)
+    assert "psi 0.2" in made["deployment"]["deployment_model"]["release_type_details"]
+
+
+def test_every_question_is_a_field_of_the_schema_with_the_same_allowed_values():
+    sections = SCHEMA["properties"]["deployment"]["properties"]
+    for name, question in registry.QUESTIONS.items():
+        field = sections[question.section]["properties"][name]
+        allowed = [value for value in field.get("enum", []) if value != "Varies"]
+        assert list(question.allowed) == allowed, name
+        assert (field.get("type") == "array") == question.several, name
+
+
+def test_every_required_field_is_filled_or_asked_for_by_name():
+    required = SCHEMA["properties"]["deployment"]["properties"]["basic"]["required"]
+    known = set(registry.deployment(card(Guarantee(1.0)), ANSWERS)["deployment"]["basic"])
+    assert set(required) <= known
+    for name in ANSWERS:
+        rest = {other: value for other, value in ANSWERS.items() if other != name}
+        with pytest.raises(ValueError, match=rf"the registry also asks for {name} \("):
+            registry.deployment(card(Guarantee(1.0)), rest)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"data_product_type": "Numbers"}, "must be one of Summary statistics"),
+        ({"colour": "blue"}, "must be to one of"),
+        ({"intended_use": ["a", "b"]}, "answered once"),
+        ({"intended_use": " "}, "said in words"),
+    ],
+)
+def test_an_answer_that_the_registry_does_not_take_is_refused(wrong, why):
+    with pytest.raises(ValueError, match=why):
+        registry.deployment(card(Guarantee(1.0)), ANSWERS | wrong)
+
+
+def test_an_evaluation_answers_each_point_from_card_ledger_and_answers(report):
+    made = card(Guarantee(1.0, unit="patient"), title="Visits", audit=Audited(2.0), scope=Scope(covered=("all wards",)))
+    points = {p.heading: p for p in evaluation.evaluation(made, report, {"data_collection": "by consent"})}
+    for heading, words in {
+        "Unit of privacy": "All data of one patient",
+        "Privacy parameters": "psi = 1",
+        "Trust model and attacker": "central",
+        "Clipping and sensitivity": "clipped",
+        "Side channels": "exact",
+        "What is covered": "all wards",
+        "Budget over time": "Spent: psi 0.2",
+        "Data collection": "by consent",
+        "Audits and tests": "An audit contradicts this promise",
+    }.items():
+        assert words in points[heading].answer
+    assert not points["Utility"].answered
+    for write in (evaluation.to_html, evaluation.to_markdown):
+        page = write(made, list(points.values()))
+        assert "Open: access to the data" in page
+        assert "by consent" in page
+
+
+def test_the_registry_file_of_the_demos_release_validates_against_the_schema(run, tmp_path):
+    assert run("demo", "--folder", tmp_path / "demo")[0] == 0
+    files = [
+        "--registry",
+        tmp_path / "clinic.yaml",
+        "--evaluation",
+        tmp_path / "clinic.html",
+        "-o",
+        tmp_path / "card.json",
+    ]
+    paid = ["card", "--ledger", tmp_path / "demo" / "ledger.db", "--budget", "survey-2026"]
+    code, _, err = run(*paid, *files)
+    assert (code, "data_curators (who publishes it)" in err) == (2, True)
+    assert not (tmp_path / "card.json").exists()
+    code, _, err = run(*paid, *files, *flags(ANSWERS))
+    assert code == 0, err
+    made = yaml.safe_load((tmp_path / "clinic.yaml").read_text())
+    assert not list(JUDGE.iter_errors(made))
+    spent = Ledger(tmp_path / "demo" / "ledger.db").report("survey-2026").lifetime
+    assert json.loads((tmp_path / "card.json").read_text())["guarantee"]["psi"] == spent.psi
+    assert "kappa = 1e-9" in made["deployment"]["privacy_loss"]["privacy_parameters_details"]
+    assert "survey-2026" in (tmp_path / "clinic.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--registry", "entry.txt"], "registry must be a .yaml file"),
+        (["--evaluation", "page.pdf"], "evaluation must be a .html or .md file"),
+        (["--answer", "nonsense"], "must read NAME=VALUE"),
+        (["--answer", "colour=blue"], "must be to one of"),
+        (["--ledger", "ledger.db"], "given together"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(run, words, why):
+    code, _, err = run("card", "--psi", 1, *words)
+    assert (code, why in err) == (2, True), err
+
+
+def test_bars_are_days_months_or_years_and_psi_squared_is_kept():
+    days = [(f"20{year}-{month:02}-{day:02}", 0.1) for year in (24, 25) for month in (1, 2, 3) for day in range(1, 29)]
+    for few, letters in ((days[:40], 10), (days, 7)):
+        found = stretches(few)
+        assert {len(name) for name, _ in found} == {letters}
+        assert sum(psi**2 for _, psi in found) == pytest.approx(0.01 * len(few))
