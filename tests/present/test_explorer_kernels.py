@@ -94,7 +94,7 @@ def test_digits_are_rounded_as_in_python(tab, served):
 
 def test_the_page_calls_quantities_by_their_meaning():
     source = STATIC.joinpath("js", "views", "controls.js").read_text()
-    for name in ("psi", "sensitivity", "sigma", "epsilon", "delta"):
+    for name in ("psi", "sensitivity", "sigma", "epsilon", "delta", "tpr", "fpr"):
         assert f'{name}: ["{symbol(name).meaning}"' in source
 
 
