@@ -57,7 +57,7 @@ def front(card: Card) -> Front:
     if card.events:
         number, at = f"epsilon = {up(card.epsilon)}", f" at delta = {up(card.delta)}"
     return Front(
-        byline=f"{f'Published by {card.publisher}' if card.publisher else 'Publisher not stated'}. Card of {card.date}.",
+        byline=f"{_publisher(card)}. Card of {card.date}.",
         whom=_whom(card),
         number=number,
         at=f"{at} per {g.unit}",
@@ -70,6 +70,10 @@ def front(card: Card) -> Front:
         errors=_errors(card),
         checks=(_ledger(card), _audit(card)),
     )
+
+
+def _publisher(card: Card) -> str:
+    return f"Published by {card.publisher}" if card.publisher else "Publisher not stated"
 
 
 def _whom(card: Card) -> str:
