@@ -60,6 +60,6 @@ def which_applies(gaussian: Guarantee | None, covering: Guarantee, claim: Mappin
         return "This claim reads the same for every mechanism."
     return (
         f"psi = {up(gaussian.psi)} applies if the mechanism is known to be Gaussian: normal noise on a sum, and "
-        f"nothing else released. If the claim is all that is known, psi = {up(covering.psi)}{failing} applies: it covers every "
-        "mechanism of which the claim is true."
+        f"nothing else released. If the claim is all that is known, psi = {up(covering.psi)}{failing} applies: it "
+        "covers every mechanism of which the claim is true."
     )
