@@ -288,7 +288,7 @@ def test_the_saved_file_works_from_disk_without_any_network(tab, tmp_path):
     run = "psidp account --noise-multiplier 1 --sampling-rate 0.01 --steps 500 --delta 1e-5"
     assert "psidp explore" in page.inner_text("#training-note")
     assert run in page.inner_text("#training-note")
-    assert "the second command below does" in page.inner_text("#card-note")
+    assert "the second command below makes both" in page.inner_text("#card-note")
     upload(page, "my scores.csv", scores_csv(1.0))
     expect(page.locator("#scores-note")).to_contain_text("psidp audit 'my scores.csv' --claimed-psi")
 

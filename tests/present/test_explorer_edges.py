@@ -250,6 +250,18 @@ def test_a_saved_copy_opens_with_what_was_shown(tab, served, tmp_path, saved):
         assert copy.input_value(f"#{name}") == page.input_value(f"#{name}")
 
 
+def test_a_saved_page_makes_the_cards_first_page(tab, tmp_path):
+    (tmp_path / "explorer.html").write_text(standalone_page(), encoding="utf-8")
+    page = tab((tmp_path / "explorer.html").as_uri() + "#psi=0.5&unit=<b>patient", offline=True)
+    with page.expect_download() as waiting:
+        page.click("#export-card")
+    waiting.value.save_as(tmp_path / "card.html")
+    text = (tmp_path / "card.html").read_text()
+    assert "right at most 599 times in 1,000" in text
+    assert "one &lt;b&gt;patient" in text
+    assert "<script" not in text
+
+
 @pytest.mark.parametrize("state", ["psi=2", "psi=1&pin=0.5:clinic&pin=2:old&pin=3:x&pin=1:y"])
 def test_the_page_prints_on_two_pages(tab, served, state):
     pdf = tab(f"{served}#{state}").pdf(prefer_css_page_size=True)

@@ -1,5 +1,6 @@
 // Pictures as files and the privacy card.
 
+import { cardPage } from "../card.js";
 import { shape } from "../chart.js";
 import { plain } from "../digits.js";
 import { ask, download, element, say, served } from "../page.js";
@@ -77,19 +78,24 @@ export class Takeaway {
       download(`psidp-${element("picture").value}.png`, await pixels(picture()));
     });
     element("export-card").addEventListener("click", () => this.card());
-    element("export-card").disabled = !served();
     element("export-page").addEventListener("click", () => this.page());
     element("print").addEventListener("click", () => window.print());
-    if (!served()) say("card-note", "A saved page cannot make the privacy card: the second command below does.");
+    if (!served()) say("card-note", "A saved page makes the card's first page; the second command below makes both.");
   }
 
   async card() {
     const { psi, unit, sensitivity, prior } = this.model;
+    if (!served()) {
+      const known = JSON.parse(element("deployments").textContent);
+      const command = element("command").textContent.split("\n")[1];
+      const page = cardPage(this.model, known, new Date().toISOString().slice(0, 10), command);
+      return download("privacy-card.html", new Blob([page], { type: "text/html" }));
+    }
     try {
       const answer = await ask("card", { psi, unit, sensitivity, prior, format: "html" });
-      download("privacy-card.html", new Blob([answer.text], { type: "text/html" }));
+      return download("privacy-card.html", new Blob([answer.text], { type: "text/html" }));
     } catch (refusal) {
-      say("command", refusal.message);
+      return say("card-note", refusal.message);
     }
   }
 
