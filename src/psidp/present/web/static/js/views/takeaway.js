@@ -7,11 +7,11 @@ import { ask, download, element, say, served } from "../page.js";
 import { writeState } from "../state.js";
 
 const NS = "http://www.w3.org/2000/svg";
-const HEAD = 36;
+const HEAD = 54;
 const KEPT = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight", "text-anchor", "paint-order", "stroke-linejoin"];
 
 /** The picture as text, in the light theme on any page: its colours written in, a title above and a legend below. */
-export function standalone(svg, title, legend) {
+export function standalone(svg, title, below, legend) {
   const [, , wide, high] = svg.getAttribute("viewBox").split(" ").map(Number);
   const copy = svg.cloneNode(true);
   const theme = document.documentElement.dataset.theme;
@@ -21,7 +21,9 @@ export function standalone(svg, title, legend) {
   const whole = shape("svg", { xmlns: NS, width: wide, height, viewBox: `0 0 ${wide} ${height}` });
   shape("rect", { width: wide, height, fill: "#ffffff" }, whole);
   const words = { "font-family": "sans-serif", fill: "#1b1d22" };
-  shape("text", { x: 12, y: 24, "font-size": 15, "font-weight": 600, ...words }, whole).textContent = title;
+  const size = Math.min(15, (wide - 24) / (0.62 * title.length));
+  shape("text", { x: 12, y: 22, "font-size": size.toFixed(1), "font-weight": 600, ...words }, whole).textContent = title;
+  shape("text", { x: 12, y: 41, "font-size": 12, ...words }, whole).textContent = below;
   copy.setAttribute("y", String(HEAD));
   copy.setAttribute("width", String(wide));
   copy.setAttribute("height", String(high));
@@ -69,7 +71,7 @@ export class Takeaway {
     this.original = original;
     const picture = () => {
       const view = charts[element("picture").value];
-      return standalone(view.chart.svg, `${view.title} (ψ = ${plain(this.model.psi, 4)}, per ${this.model.unit})`, view.legend(this.model));
+      return standalone(view.chart.svg, view.title, `ψ = ${plain(this.model.psi, 4)}, per ${this.model.unit}`, view.legend(this.model));
     };
     element("export-svg").addEventListener("click", () => {
       download(`psidp-${element("picture").value}.svg`, new Blob([picture()], { type: "image/svg+xml" }));
