@@ -45,10 +45,12 @@ td { font-variant-numeric: tabular-nums; } .short td { text-align: right; white-
 tr { border-bottom: 1px solid #e6e8ec; }
 footer { font-size: 8pt; color: #565b66; } code { overflow-wrap: anywhere; }
 svg { width: 100%; height: auto; } .roc { max-width: 52mm; } svg text { font-size: 9px; fill: #565b66; }
-.scale text { font-size: 11px; fill: #1b1d22; } .scale .mark { font-weight: 600; fill: #a0358a; }
+.scale text { font-size: 11px; fill: #1b1d22; } .scale .mark { font-weight: 600; fill: #a0358a;
+  paint-order: stroke; stroke: #fff; stroke-width: 3px; }
 .scale .end { font-weight: 600; }
 @media (max-width: 40rem) { body { padding: 4mm; } .two { grid-template-columns: 1fr; } .columns { columns: 1; }
-  .scale text { font-size: 16px; } }
+  .scale text { font-size: 17px; }
+  .scale .unit, .scale .inner { display: none; } }
 @page { size: A4; margin: 10mm; }
 @media print { body { padding: 0; max-width: none; } .back { margin-top: 0; border-top: 0; padding-top: 0; } }
 """

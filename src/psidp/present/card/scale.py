@@ -37,10 +37,13 @@ def scale_picture(marks: tuple[Mark, ...]) -> Element:
         *(_tick(guesses) for guesses in range(500, 1001, 100)),
         element("text", "nothing can be learnt", x=LEFT, y=AXIS + 34, class_="end"),
         element("text", "no protection", x=LEFT + ROOM, y=AXIS + 34, text_anchor="end", class_="end"),
-        element("text", "right guesses in 1,000, at most", x=WIDE / 2, y=AXIS + 34, text_anchor="middle"),
+        element(
+            "text", "right guesses in 1,000, at most", x=WIDE / 2, y=AXIS + 34, text_anchor="middle", class_="unit"
+        ),
     ]
-    for i, mark in enumerate(marks):
-        parts += _drawn(i, mark)
+    drawn = [_drawn(i, mark) for i, mark in enumerate(marks)]
+    parts += [part for stem, circle, _ in drawn for part in (stem, circle)]
+    parts += [words for _, _, words in drawn]  # upon all lines
     label = f"Right guesses out of 1,000: {in_one_line(marks)}"
     named = {"role": "img", "aria_label": label, "viewBox": f"0 0 {WIDE} {AXIS + 40}", "class_": "scale"}
     return element("svg", *parts, xmlns="http://www.w3.org/2000/svg", **named)
@@ -50,10 +53,11 @@ def _tick(guesses: int) -> Element:
     x = LEFT + ROOM * (guesses - 500) / 500
     line = element("line", x1=x, x2=x, y1=AXIS - 5, y2=AXIS + 5, stroke=LIGHT["ink"])
     anchor = "start" if guesses == 500 else "end" if guesses == 1000 else "middle"
-    return element("g", line, element("text", f"{guesses:,}", x=x, y=AXIS + 18, text_anchor=anchor))
+    inner = "inner" if 500 < guesses < 1000 else "outer"
+    return element("g", line, element("text", f"{guesses:,}", x=x, y=AXIS + 18, text_anchor=anchor, class_=inner))
 
 
-def _drawn(i: int, mark: Mark) -> list[Element]:
+def _drawn(i: int, mark: Mark) -> tuple[Element, Element, Element]:
     """A mark: the first, the release, is full, the others hollow; each on a line of its own."""
     x = LEFT + ROOM * min(mark.advantage, 1.0)
     y = AXIS - 18 - 20 * i
@@ -64,4 +68,5 @@ def _drawn(i: int, mark: Mark) -> list[Element]:
     )
     stem = element("line", x1=x, x2=x, y1=AXIS, y2=y - 8, stroke=LIGHT["psi"], stroke_width=1.5)
     fill = LIGHT["psi"] if i == 0 else "#ffffff"
-    return [stem, element("circle", cx=x, cy=AXIS, r=7, fill=fill, stroke=LIGHT["psi"], stroke_width=2.5), text]
+    circle = element("circle", cx=x, cy=AXIS, r=7, fill=fill, stroke=LIGHT["psi"], stroke_width=2.5)
+    return stem, circle, text
