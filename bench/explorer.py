@@ -1,4 +1,4 @@
-"""The explorer in a real Chromium: script time of every frame while the threshold and psi are dragged."""
+"""The explorer in a real Chromium: script time of every frame while threshold, psi and the slider are dragged."""
 
 import shutil
 import tempfile
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bench.timing import Report
-from psidp.present.web.standalone import saved_page
+from psidp.present.web.standalone import standalone_page
 
 FRAME = 16.0
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -36,10 +36,10 @@ def run(full: bool, seed: int) -> list[Report]:
     moves = 600 if full else 150
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         file = Path(folder) / "explorer.html"
-        file.write_text(saved_page(), encoding="utf-8")
+        file.write_text(standalone_page(), encoding="utf-8")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         for view, size in VIEWS.items():
-            for handle in ("threshold", "psi"):
+            for handle in ("threshold", "psi", "slider"):
                 page = browser.new_page(viewport=size, bypass_csp=True)
                 page.goto(f"{file.as_uri()}#{PINS}")
                 page.wait_for_selector("html[data-ready=yes]")
@@ -51,9 +51,10 @@ def run(full: bool, seed: int) -> list[Report]:
 
 def _measure(report: Report, page: Any, what: str, handle: str, moves: int) -> None:
     """Drag to and fro, a move per frame; the page's own measure, and the browser's count of all script."""
-    page.locator(f"[data-handle={handle}]").scroll_into_view_if_needed()
-    box = page.locator(f"[data-handle={handle}] .grip").bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    held = page.locator("#psi-range" if handle == "slider" else f"[data-handle={handle}] .grip")
+    held.scroll_into_view_if_needed()
+    box = held.bounding_box()
+    x, y = box["x"] + box["width"] * (1 / 6 if handle == "slider" else 1 / 2), box["y"] + box["height"] / 2
     page.evaluate(WATCH)
     devtools = page.context.new_cdp_session(page)
     devtools.send("Performance.enable")

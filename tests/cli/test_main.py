@@ -52,7 +52,7 @@ def test_the_sentences_count_people_and_never_understate(run):
     coin, careful, odds = sentences(psidp.Guarantee(1.0))
     assert "right at most 692 times in 1,000" in coin  # Phi(1/2) = 0.69146
     assert "finds at most 93 of 1,000" in careful  # R(0.01) = 0.09236
-    assert "factor of 16.9 at most" in odds  # exp(1/2 + 2.3263) = 16.88
+    assert "odds grow 16.9 times at most" in odds  # exp(1/2 + 2.3263) = 16.88
     assert "fails outright" in sentences(psidp.Guarantee(1.0, kappa=1e-6))[3]
 
 

@@ -10,44 +10,15 @@ import pytest
 from playwright.sync_api import expect
 
 import psidp
+from present.explorer_page import drag, handle, number, place, rates, scores_csv, settle, share, upload
 from psidp.present.formatting import up
 from psidp.present.web.standalone import standalone_page
 
-VIEWS = {"light": {}, "dark": {"color_scheme": "dark"}, "phone": {"viewport": {"width": 390, "height": 844}}}
-
-
-def number(page, name):
-    return float(page.input_value(f"#{name}"))
-
-
-def handle(page, name):
-    return page.locator(f"[data-handle={name}]")
-
-
-def centre(page, name):
-    box = handle(page, name).locator(".grip").bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-
-def drag(page, name, dx, dy):
-    handle(page, name).scroll_into_view_if_needed()
-    x, y = centre(page, name)
-    page.mouse.move(x, y)
-    page.mouse.down()
-    for step in range(1, 6):
-        page.mouse.move(x + dx * step / 5, y + dy * step / 5)
-    page.mouse.up()
-    settle(page)
-
-
-def settle(page):
-    """Two frames later everything is drawn."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
-def rates(page):
-    said = handle(page, "roc-point").get_attribute("aria-valuetext")
-    return [float(value) / 100 for value in re.findall(r"([\d.]+) %", said)]
+VIEWS = {
+    "light": {"viewport": {"width": 1400, "height": 900}},
+    "dark": {"viewport": {"width": 768, "height": 1024}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 360, "height": 780}},
+}
 
 
 def consistent(page):
@@ -56,36 +27,37 @@ def consistent(page):
     assert delta == pytest.approx(psidp.delta_from_psi(psi, epsilon), rel=1e-3)
     fpr, tpr = rates(page)
     assert tpr == pytest.approx(psidp.tpr_from_psi(psi, fpr), abs=2e-3)
+    assert [share(page, "fpr"), share(page, "tpr")] == pytest.approx([fpr, tpr], abs=1e-3)
     assert psi == pytest.approx(number(page, "sensitivity") / number(page, "sigma"), rel=1e-4)
     assert up(psidp.auc_from_psi(psi)) == page.inner_text("#fact-auc")
 
 
-def test_dragging_the_threshold_moves_the_roc_point_the_tangent_and_the_profile_dot(tab, served):
+def test_dragging_the_threshold_moves_the_roc_point_and_leaves_the_pair_alone(tab, served):
     page = tab(served)
-    before = centre(page, "roc-point"), centre(page, "tangent"), centre(page, "profile-dot"), rates(page)
+    before, pair = (*place(page, "roc-point"), *rates(page)), (place(page, "tangent"), place(page, "profile-dot"))
     drag(page, "threshold", -60, 0)
-    after = centre(page, "roc-point"), centre(page, "tangent"), centre(page, "profile-dot"), rates(page)
-    assert after[0][0] > before[0][0] + 5, "the point moves right"
-    assert after[3][0] > before[3][0]
-    assert all(a != b for a, b in zip(after, before, strict=True))
+    after = (*place(page, "roc-point"), *rates(page))
+    assert after[0] > before[0] + 5, "the point moves right"
+    assert after[2] > before[2]
+    assert (place(page, "tangent"), place(page, "profile-dot")) == pair
     assert number(page, "psi") == 1.0
     consistent(page)
 
 
 def test_dragging_the_roc_point_moves_the_threshold(tab, served):
     page = tab(served)
-    before = centre(page, "threshold")[0]
+    before = place(page, "threshold")[0]
     drag(page, "roc-point", 60, -40)
-    assert centre(page, "threshold")[0] < before - 5
+    assert place(page, "threshold")[0] < before - 5
     consistent(page)
 
 
 @pytest.mark.parametrize("axes", ["linear", "probit"])
 def test_the_point_follows_the_pointer_on_both_kinds_of_axes(tab, served, axes):
     page = tab(f"{served}#axes={axes}&threshold=0.5")
-    target = np.add(centre(page, "roc-point"), (40, -40))
+    target = np.add(place(page, "roc-point"), (40, -40))
     drag(page, "roc-point", 40, -40)
-    assert math.dist(centre(page, "roc-point"), target) < 60
+    assert math.dist(place(page, "roc-point"), target) < 60
     consistent(page)
 
 
@@ -100,9 +72,11 @@ def test_dragging_the_tangent_changes_epsilon_and_delta_but_not_psi(tab, served)
 
 def test_dragging_the_profile_dot_and_the_order(tab, served):
     page = tab(served)
+    before = number(page, "epsilon")
     drag(page, "profile-dot", 80, 0)
-    assert number(page, "epsilon") > 1.5
+    assert number(page, "epsilon") > before + 0.5
     consistent(page)
+    page.click("#fold-renyi summary")
     said = page.inner_text("#renyi-note")
     drag(page, "order", 50, 0)
     assert page.inner_text("#renyi-note") != said
@@ -117,9 +91,9 @@ def test_dragging_the_blue_curve_changes_psi(tab, served):
 
 def test_typing_epsilon_makes_psi_follow(tab, served):
     page = tab(served)
-    page.fill("#delta", "1e-5")
     page.fill("#epsilon", "1")
     settle(page)
+    assert number(page, "delta") == 1e-5
     assert number(page, "psi") == pytest.approx(psidp.psi_from_epsilon_delta(1.0, 1e-5), rel=1e-5)
     assert number(page, "sigma") == pytest.approx(1 / psidp.psi_from_epsilon_delta(1.0, 1e-5), rel=1e-5)
     consistent(page)
@@ -150,16 +124,28 @@ def test_typing_sigma_and_sensitivity_makes_psi_follow(tab, served):
     assert number(page, "psi") == 0.25
     page.fill("#sensitivity", "8")
     settle(page)
-    assert number(page, "psi") == 2.0
+    assert (number(page, "psi"), number(page, "sigma")) == (0.25, 32.0), "the locked one of a pair leaves psi alone"
     consistent(page)
 
 
-@pytest.mark.parametrize(("field", "text"), [("psi", "-1"), ("sigma", "nan"), ("delta", "2"), ("epsilon", "")])
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("psi", "-1"),
+        ("sigma", "nan"),
+        ("delta", "2"),
+        ("epsilon", ""),
+        ("psi", "1,000"),
+        ("psi", "40"),
+        ("tpr", "2"),
+        ("tpr", "0.5 %"),
+    ],
+)
 def test_nonsense_is_refused_in_a_sentence_and_nothing_moves(tab, served, field, text):
     page = tab(served)
     page.fill(f"#{field}", text)
     settle(page)
-    assert page.inner_text("#refusal").startswith(f"{field} (")
+    assert page.inner_text("#refusal").startswith((f"{field} (", f"{field} must be"))
     assert page.get_attribute(f"#{field}", "aria-invalid") == "true"
     page.locator("h1").click()
     page.locator(f"#{field}").blur()
@@ -229,12 +215,6 @@ def test_twenty_guesses_end_with_a_score_beside_the_best_one(tab, served):
     assert page.locator("#game-in").is_disabled()
 
 
-def scores_csv(psi, n=400):
-    rng = np.random.default_rng(5)
-    rows = [f"{x:.6f},1" for x in rng.normal(psi, 1, n)] + [f"{x:.6f},0" for x in rng.normal(0, 1, n)]
-    return "\n".join(["score,member", *rows])
-
-
 def test_a_csv_of_scores_is_drawn_over_the_promise(tab, tmp_path):
     (tmp_path / "explorer.html").write_text(standalone_page(), encoding="utf-8")
     page = tab((tmp_path / "explorer.html").as_uri())
@@ -261,6 +241,7 @@ def test_the_library_audits_what_is_dropped_and_says_when_the_promise_is_broken(
 
 def test_a_training_run_is_accounted_by_the_library(tab, served):
     page = tab(served)
+    page.click("#fold-training summary")
     page.fill("#steps", "500")
     page.click("#account")
     expect(page.locator("#training-note")).to_contain_text("both proved")
@@ -276,13 +257,10 @@ def test_a_training_run_is_accounted_by_the_library(tab, served):
 
 def test_a_refused_training_run_says_the_librarys_sentence(tab, served):
     page = tab(served, expect_refusals=True)
+    page.click("#fold-training summary")
     page.fill("#sampling_rate", "2")
     page.click("#account")
     expect(page.locator("#training-note")).to_contain_text("must be in [0, 1], got sampling_rate=2")
-
-
-def upload(page, name, text):
-    page.set_input_files("#scores", {"name": name, "mimeType": "text/csv", "buffer": text.encode()})
 
 
 def test_a_bad_csv_is_refused_and_named_without_becoming_markup(tab, served):
@@ -302,6 +280,7 @@ def test_the_saved_file_works_from_disk_without_any_network(tab, tmp_path):
     page.fill("#delta", "1e-6")
     settle(page)
     consistent(page)
+    page.click("#fold-training summary")
     assert page.locator("#account").is_disabled()
     page.fill("#steps", "500")
     page.locator("#steps").blur()
@@ -309,7 +288,7 @@ def test_the_saved_file_works_from_disk_without_any_network(tab, tmp_path):
     run = "psidp account --noise-multiplier 1 --sampling-rate 0.01 --steps 500 --delta 1e-5"
     assert "psidp explore" in page.inner_text("#training-note")
     assert run in page.inner_text("#training-note")
-    assert "the second command below does" in page.inner_text("#card-note")
+    assert "the second command below makes both" in page.inner_text("#card-note")
     upload(page, "my scores.csv", scores_csv(1.0))
     expect(page.locator("#scores-note")).to_contain_text("psidp audit 'my scores.csv' --claimed-psi")
 

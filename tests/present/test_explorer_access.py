@@ -12,12 +12,21 @@ VIEWS = {
     "phone": {"viewport": {"width": 390, "height": 844}},
     "phone-dark": {"viewport": {"width": 360, "height": 780}, "color_scheme": "dark"},
 }
-ORDER = ["psi-range", "psi", "sensitivity", "sigma", "epsilon", "delta"]
+HANDLES = ["psi", "threshold", "roc-point", "tangent", "profile-dot", "order"]
+FOCUS = """() => {
+  const e = document.activeElement;
+  const [box, bar] = [e.getBoundingClientRect(), document.getElementById('controls').getBoundingClientRect()];
+  const covered = !e.closest('#controls') && box.top < bar.bottom && box.bottom > bar.top && bar.top <= 0;
+  return [e.id || e.dataset.handle || 'other', covered || box.bottom < 0 || box.top > innerHeight];
+}"""
+"""What has the focus, and whether the bar at the top, or the window's edge, hides it."""
+ORDER = ["psi", "psi-range", "unit", "epsilon", "delta", "tpr", "fpr", "sigma", "sensitivity"]
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_no_violation(tab, served, view):
     page = tab(f"{served}#pin=0.5:clinic&psi=1.4", bypass_csp=True, **VIEWS[view])  # axe itself is injected
+    page.evaluate("() => { for (const folded of document.querySelectorAll('details')) folded.open = true; }")
     page.click("#game-start")
     page.fill("#sigma", "-1")
     still(page)
@@ -65,23 +74,29 @@ def contrast(one, two):
 
 def test_the_keyboard_reaches_everything_in_the_order_of_the_page(tab, served):
     page = tab(served)
-    seen = []
-    for _ in range(45):
+    for folded in ("renyi", "training"):
+        page.evaluate("(name) => { document.getElementById(`fold-${name}`).open = true; }", folded)
+    seen, hidden = [], []
+    for _ in range(95):
         page.keyboard.press("Tab")
-        seen.append(
-            page.evaluate("() => document.activeElement.id || document.activeElement.dataset.handle || 'other'")
-        )
-    reached = [name for name in seen if name in ORDER]
-    assert reached[: len(ORDER)] == ORDER
-    handles = [h for h in seen if h in ("psi", "threshold", "roc-point", "tangent", "profile-dot", "order")]
-    assert handles[1:7] == ["psi", "threshold", "roc-point", "tangent", "profile-dot", "order"]
+        name, covered = page.evaluate(FOCUS)
+        seen.append(name)
+        hidden += [name] if covered else []
+        if name == "account":
+            break
+    assert hidden == [], "the focus is never under the bar"
+    reached = list(dict.fromkeys(name for name in seen if name in ORDER))
+    assert reached == ORDER
+    handles = [h for h in seen if h in HANDLES]
+    assert handles[1:7] == HANDLES
     for name in ("probit", "unit", "prior", "game-start", "pin-name", "pin", "scores", "steps", "account", "picture"):
         assert name in seen, name
 
 
-@pytest.mark.parametrize("name", ["psi", "threshold", "roc-point", "tangent", "profile-dot", "order"])
+@pytest.mark.parametrize("name", HANDLES)
 def test_every_handle_is_a_slider_that_arrows_move_and_that_says_where_it_is(tab, served, name):
     page = tab(served)
+    page.evaluate("() => { for (const folded of document.querySelectorAll('details')) folded.open = true; }")
     handle = page.locator(f"[data-handle={name}]")
     assert handle.get_attribute("role") == "slider"
     assert handle.get_attribute("aria-label")
@@ -95,15 +110,21 @@ def test_every_handle_is_a_slider_that_arrows_move_and_that_says_where_it_is(tab
         assert after[1] != before[1]
         before = after
     assert float(handle.get_attribute("aria-valuemin")) <= after[0] <= float(handle.get_attribute("aria-valuemax"))
+    ends = []
+    for key in ("End", "Home"):
+        page.keyboard.press(key)
+        still(page)
+        ends.append(float(handle.get_attribute("aria-valuenow")))
+    assert ends[1] < before[0] < ends[0], "Home and End go to the ends"
 
 
 def test_a_screen_reader_meets_headings_regions_and_names(tab, served):
     page = tab(served)
     tree = page.locator("body").aria_snapshot()
     for line in (
-        'heading "ψ explorer" [level=1]',
+        'heading "ψ explorer: what a privacy promise means" [level=1]',
         'form "The mechanism"',
-        'slider "ψ, sensitivity index more private ← → less private"',
+        'slider "ψ, sensitivity index safer ← → less safe"',
         'textbox "epsilon ε"',
         'slider "Threshold"',
         'slider "Point on the ROC curve"',

@@ -10,6 +10,10 @@ import psidp
 from psidp.maths import mills
 from psidp.maths.normal import tail
 from psidp.present import formatting, palette
+from psidp.present.card import card
+from psidp.present.card.front import front
+from psidp.present.card.parts import Mechanism
+from psidp.present.card.scale import in_one_line
 from psidp.present.web.standalone import STATIC
 from psidp.present.words import sentences
 from psidp.symbols import symbol
@@ -79,6 +83,24 @@ def test_the_page_says_the_sentences_that_python_says(tab, served, psi):
     assert tab(served).evaluate(run, [psi]) == sentences(psidp.Guarantee(psi, unit="patient"))
 
 
+@pytest.mark.parametrize("psi", [0.05, 0.5, 1.0, 6.0])
+def test_the_saved_page_writes_the_cards_first_page_in_the_words_of_python(tab, served, psi):
+    run = """async ([psi, unit, sigma]) => (await import('./static/js/card.js'))
+      .frontPage({ psi, unit, sigma }, JSON.parse(document.getElementById('deployments').textContent), '2026-01-31')"""
+    said = tab(served).evaluate(run, [psi, "aircraft", 1 / psi])
+    mechanism = Mechanism(sensitivity=1.0, sigma=1 / psi)
+    page = front(card(psidp.Guarantee(psi, unit="aircraft"), mechanism=mechanism, date="2026-01-31"))
+    above = [page.byline, page.whom, page.number + page.at, page.smaller, in_one_line(page.marks), page.comparison]
+    assert said == {
+        "title": "Privacy card",
+        "above": above,
+        "What it means": [*page.sentences, page.again],
+        "What is not promised": list(page.not_promised),
+        "How far off the numbers are": list(page.errors),
+        "Has anybody checked it?": [check.words for check in page.checks],
+    }
+
+
 def test_digits_are_rounded_as_in_python(tab, served):
     rng = np.random.default_rng(3)
     values = [*(10 ** rng.uniform(-12, 9, 400)).tolist(), 1.0, 0.5, 1e-5, 99999.5, 999999.5, 0.00012, 1e6]
@@ -94,7 +116,7 @@ def test_digits_are_rounded_as_in_python(tab, served):
 
 def test_the_page_calls_quantities_by_their_meaning():
     source = STATIC.joinpath("js", "views", "controls.js").read_text()
-    for name in ("psi", "sensitivity", "sigma", "epsilon", "delta"):
+    for name in ("psi", "sensitivity", "sigma", "epsilon", "delta", "tpr", "fpr"):
         assert f'{name}: ["{symbol(name).meaning}"' in source
 
 

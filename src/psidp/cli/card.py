@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
@@ -13,13 +13,17 @@ from psidp.accounting.events import Sampling
 from psidp.cli import options
 from psidp.cli.public_record import Answer, Budget, EvaluationFile, LedgerPlace, RegistryFile, publish, reported
 from psidp.guarantee import Guarantee
+from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.present.card.events import parsed
 from psidp.present.card.formats import written
+from psidp.present.card.parts import LedgerCheck, Total, TypicalError
 from psidp.present.card.record import Audited, Card, Mechanism, Scope, mechanism_of
 from psidp.present.card.record import card as make
 
 __all__ = ["card"]
+
+Part = TypeVar("Part", Total, TypicalError)
 
 
 @options.with_notions("psi", "epsilon", "delta", "sensitivity", "sigma", "auc", "advantage", "zcdp")
@@ -50,6 +54,12 @@ def card(
     covered: Annotated[list[str], typer.Option("--covered", help="what the promise covers; repeat")] = [],  # noqa: B006
     not_covered: Annotated[list[str], typer.Option("--not-covered", help="what it does not; repeat")] = [],  # noqa: B006
     ledger_head: Annotated[str | None, typer.Option("--ledger-head", help="hash of the ledger's last entry")] = None,
+    ledger_check: Annotated[str, typer.Option("--ledger-check", help="its verification: passed, failed")] = "",
+    total: Annotated[str | None, typer.Option("--total", help="running total as JSON: budget, psi, kappa, cap")] = None,
+    errors: Annotated[
+        str | None, typer.Option("--errors", help="typical errors, as JSON: a list of statistic, standard_error")
+    ] = None,
+    publisher: Annotated[str, typer.Option("--publisher", help="who published it")] = "",
     audit: Annotated[str | None, typer.Option("--audit", help="audit result: JSON, or a file of it")] = None,
     audit_link: Annotated[str | None, typer.Option("--audit-link", help="where the audit can be read")] = None,
     date: Annotated[str | None, typer.Option("--date", help="YYYY-MM-DD; today when not given")] = None,
@@ -71,14 +81,13 @@ def card(
 
     Example: psidp card --ledger ledger.db --budget survey --evaluation evaluation.md -o card.html
     """
-    report, head = reported(ledger, budget)
-    ledger_head = ledger_head or head
-    if report is not None and not notions and events is None and noise_multiplier is None:
-        spent, unit, kappa = report.lifetime, report.budget.unit, report.lifetime.kappa
-        notions, adjacency = {"psi": spent.psi}, spent.adjacency
-        title = f"Budget {report.budget.name}: {report.budget.purpose}" if title == "Privacy card" else title
     if audit_link is not None and audit is None:
         raise ValueError("--audit-link goes with --audit, the audit's result.")
+    report, head = reported(ledger, budget)
+    if ledger is not None and budget is not None and not notions and noise_multiplier is None and events is None:
+        made = _of_budget(Ledger(ledger), budget, title, audit, audit_link, date)
+        publish(made, registry, evaluation, answer, report)
+        return _write(made, output, form)
     named = {name: value for name, value in notions.items() if name not in {"sensitivity", "sigma"}}
     sensitivity, sigma, delta = (notions.get(name) for name in ("sensitivity", "sigma", "delta"))
     described = (noise_multiplier, sampling_rate, steps)
@@ -109,13 +118,26 @@ def card(
         prior=prior,
         mechanism=Mechanism(mechanism, sensitivity, sigma, noise_multiplier, sampling_rate, steps, sampling),
         scope=Scope(trust_model, adversary, contribution_bound, tuple(covered), tuple(not_covered)),
-        ledger_head=ledger_head,
+        ledger_head=ledger_head or head,
+        ledger_check=cast(LedgerCheck, ledger_check) or None,
+        total=None if total is None else _values("--total", total, Total),
+        errors=None if errors is None else tuple(_values("--errors", one, TypicalError) for one in _list(errors)),
+        publisher=publisher or None,
         audit=None if audit is None else _audited(audit, audit_link),
         date=date,
+        ledger=None if ledger is None else Ledger(ledger),
+        budget=budget,
         **said,
     )
     publish(made, registry, evaluation, answer, report)
-    _write(made, output, form)
+    return _write(made, output, form)
+
+
+def _of_budget(ledger: Ledger, budget: str, title: str, audit: str | None, link: str | None, date: str | None) -> Card:
+    """The card of everything that a budget released."""
+    found = None if audit is None else _audited(audit, link)
+    named = None if title == "Privacy card" else title
+    return make(ledger.report(budget), ledger=ledger, budget=budget, title=named, audit=found, date=date)
 
 
 def _account(
@@ -135,6 +157,32 @@ def _way(sampling: str | None) -> Sampling:
 
 def _side(adjacency: str | None) -> Adjacency | None:
     return None if adjacency is None else check_adjacency(adjacency)
+
+
+def _list(text: str) -> list[Any]:
+    """The typical errors in JSON that somebody typed."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise ValueError(
+            f"--errors must be a JSON list, got {text[:40]!r}. Such as "
+            '[{"statistic": "mean age", "standard_error": 0.4}].'
+        )
+    return found
+
+
+def _values(flag: str, given: Any, kind: type[Part]) -> Part:
+    """The part that JSON, or what was read from it, describes."""
+    names = {entry.name for entry in fields(kind)}
+    try:
+        found = json.loads(given) if isinstance(given, str) else given
+        if not (isinstance(found, dict) and set(found) <= names):
+            raise TypeError
+        return kind(**found)
+    except (TypeError, json.JSONDecodeError):
+        raise ValueError(f"{flag} must be JSON with {', '.join(sorted(names))}, got {str(given)[:40]!r}.") from None
 
 
 def _audited(text: str, link: str | None) -> Audited:

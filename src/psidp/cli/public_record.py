@@ -19,8 +19,10 @@ EvaluationFile = Annotated[
     str | None, typer.Option("--evaluation", help="also write what an evaluation asks (NIST SP 800-226), .html or .md")
 ]
 Answer = Annotated[list[str], typer.Option("--answer", help="NAME=VALUE: what the card cannot know; repeat")]
-LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="the ledger that paid, for its head and budget")]
-Budget = Annotated[str | None, typer.Option("--budget", help="the budget in it that paid")]
+LedgerPlace = Annotated[
+    str | None, typer.Option("--ledger", help="the ledger that paid: verified for the card; goes with --budget")
+]
+Budget = Annotated[str | None, typer.Option("--budget", help="the budget in it that paid; its running total is told")]
 
 
 def reported(ledger: str | None, budget: str | None) -> tuple[Report | None, str | None]:

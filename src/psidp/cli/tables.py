@@ -11,7 +11,7 @@ from psidp.present.formatting import up
 from psidp.present.ranking import Ranked
 from psidp.present.words import sentences, statements
 
-__all__ = ["console", "show_comparison", "show_explanation", "show_paper", "table"]
+__all__ = ["console", "show_comparison", "show_explanation", "show_paper", "show_readings", "table"]
 
 console = Console(highlight=False)
 
@@ -39,14 +39,38 @@ def show_explanation(guarantee: Guarantee) -> None:
         console.print(f"{sentence}\n", markup=False)
 
 
+def show_readings(gaussian: Guarantee | None, covering: Guarantee, which: str) -> None:
+    """A claim read twice, side by side: as a Gaussian mechanism's and as any mechanism's; then which applies when."""
+    title = f"One claim, read twice ({covering.adjacency}, per {covering.unit})"
+    rows = table(title, ["theory", "quantity"], ["if it is\nGaussian", "any\nmechanism"])
+    own = {} if gaussian is None else {(s.theory, s.quantity): s.shown for s in statements(gaussian)}
+    other = {(s.theory, s.quantity): s.shown for s in statements(covering)}
+    before = ""
+    for theory, quantity in dict.fromkeys([*other, *own]):
+        failing = "0" if gaussian is not None and quantity.startswith("kappa") else "none"
+        rows.add_row(
+            theory if theory != before else "",
+            quantity,
+            own.get((theory, quantity), failing),
+            other.get((theory, quantity), "not implied"),
+        )
+        before = theory
+    console.print(rows)
+    console.print(f"{which}\n", markup=False)
+    for sentence in sentences(covering, gaussian=False):
+        console.print(f"{sentence}\n", markup=False)
+
+
 def show_comparison(ranked: list[Ranked]) -> None:
     """The mechanisms in order and the divergence between neighbours."""
     numbers = ["psi", "epsilon at\ndelta = 1e-5", "AUC", "advantage", "divergence\nto the next"]
-    rows = table("The most private first", ["mechanism"], numbers)
+    named = any(r.name != r.mechanism for r in ranked)
+    rows = table("The most private first", ["name", "mechanism"] if named else ["mechanism"], numbers)
     for r in ranked:
         g, step = r.guarantee, r.divergence_to_next
         shown = (up(g.psi), up(float(g.epsilon(1e-5))), up(g.auc), up(g.advantage))
-        rows.add_row(Text(r.name), *shown, "" if step is None else up(step))
+        words = [Text(r.name), Text(r.mechanism)] if named else [Text(r.mechanism)]
+        rows.add_row(*words, *shown, "" if step is None else up(step))
     console.print(rows)
     console.print(
         "Gaussian mechanisms are totally ordered by psi. The divergence is how much an attacker's chance of a right "

@@ -1,5 +1,6 @@
 """What a guarantee means, as a table of equivalent statements and as sentences for people who never heard of it."""
 
+import re
 from dataclasses import dataclass
 
 from psidp.accounting.upper import UpperEnds
@@ -8,12 +9,15 @@ from psidp.maths.bayes import bayes_error, odds_multiplier
 from psidp.maths.renyi import rho_from_psi
 from psidp.present.formatting import down, per_thousand, up
 
-__all__ = ["Statement", "sentences", "statements"]
+__all__ = ["Statement", "article", "sentences", "statements", "suspicion"]
 
 DELTAS = (1e-3, 1e-5, 1e-8)
 EPSILONS = (0.0, 1.0, 3.0)
 FPRS = (0.001, 0.01, 0.1)
 ALPHAS = (2.0, 8.0, 32.0)
+VOWEL = re.compile(r"hour|honest|heir|[aeio]|u(?!n[ai]|s|t[ei]|ro)")
+CONSONANT = re.compile(r"eu|one|once")
+"""How words begin that sound like a vowel, and exceptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +72,8 @@ def sentences(guarantee: Guarantee | UpperEnds, gaussian: bool = True) -> list[s
     said = [
         f"Someone who must tell from the release whether one {g.unit} was in the data, and would be right 500 times "
         f"in 1,000 by tossing a coin, is right at most {per_thousand(right)} times in 1,000, however clever.",
-        f"An attacker careful enough to accuse wrongly only 10 of 1,000 who are not in the data finds at most "
-        f"{per_thousand(caught)} of 1,000 who are.",
+        f"An attacker who wrongly accuses no more than 10 of 1,000 that are not in the data finds at most "
+        f"{per_thousand(caught)} of 1,000 that are, instead of 10 by guessing.",
         _odds(factor, g.unit),
     ]
     if g.kappa:
@@ -78,11 +82,33 @@ def sentences(guarantee: Guarantee | UpperEnds, gaussian: bool = True) -> list[s
 
 
 def _odds(factor: float, unit: str) -> str:
-    """How much a suspicion may grow: odds of 1 to 999, as a count of 1,000."""
+    """How much a suspicion of 1 in 1,000 may grow."""
     if factor == float("inf"):
-        return f"Nothing keeps a suspicion that a {unit} is in the data from becoming certainty."
+        return f"Nothing keeps a suspicion that {article(unit)} is in the data from becoming certainty."
     return (
-        f"In 99 of 100 releases, the odds that an attacker gives to one {unit}'s being in the data grow by a factor "
-        f"of {up(factor, 3)} at most: a suspicion of 1 in 1,000 becomes one of at most "
-        f"{per_thousand(factor / (factor + 999.0))} in 1,000."
+        f"In 99 of 100 releases, someone who gave 1 chance in 1,000 to {article(unit)} being in the data should give "
+        f"at most {suspicion(factor)} in 1,000 afterwards: the odds grow {up(factor, 3)} times at most."
     )
+
+
+def suspicion(factor: float) -> str:
+    """What 1 in 1,000 becomes when its odds grow: in whole numbers from 2 on, below with digits that tell it from 1.
+
+    Examples:
+        >>> suspicion(3.63), suspicion(1.01), suspicion(1.0)
+        ('4', '1.01', '1')
+    """
+    rate = factor / (factor + 999.0)
+    return up(1000.0 * rate, 3) if factor < 2.0 else per_thousand(rate)
+
+
+def article(noun: str) -> str:
+    """The noun with "a" or "an", by how it sounds.
+
+    Examples:
+        >>> article("aircraft"), article("patient"), article("user"), article("hour"), article("umbrella")
+        ('an aircraft', 'a patient', 'a user', 'an hour', 'an umbrella')
+    """
+    word = noun.lower()
+    vowel = VOWEL.match(word) and not CONSONANT.match(word)
+    return f"{'an' if vowel else 'a'} {noun}"

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from psidp.present.card.events import alone, described
@@ -9,7 +10,12 @@ from psidp.present.card.events import alone, described
 if TYPE_CHECKING:
     from psidp.present.card.record import Card
 
-__all__ = ["command_of"]
+__all__ = ["RECOMPUTED", "command_of"]
+
+RECOMPUTED = (
+    "This card is computed again, to the last digit, by the command below. That checks its arithmetic; it is no proof "
+    "that the data was handled as stated."
+)
 
 
 def command_of(card: "Card") -> str:
@@ -31,6 +37,11 @@ def command_of(card: "Card") -> str:
         pairs.append((f"--{name.replace('_', '-')}", getattr(scope, name), getattr(plain.scope, name)))
     pairs += [("--covered", entry, None) for entry in scope.covered]
     pairs += [("--not-covered", entry, None) for entry in scope.not_covered]
+    pairs += [("--publisher", card.publisher, ""), ("--ledger-check", card.ledger_check, "")]
+    if card.total is not None:
+        pairs.append(("--total", json.dumps(asdict(card.total)), None))
+    if card.errors:
+        pairs.append(("--errors", json.dumps([asdict(error) for error in card.errors]), None))
     if card.audit is not None:
         pairs.append(("--audit", json.dumps(card.audit.to_dict()), None))
     for flag, value, default in pairs:

@@ -4,10 +4,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from psidp.mechanism.counter import Counter
 from psidp.mechanism.stream_plan import StreamPlan
+from psidp.present.card.parts import TypicalError
 
 __all__ = ["Streaming", "stream_words"]
 
 ALL = "all numbers of all periods together: one psi, paid once, however many of them are looked at"
+MOST = 4
+"""Questions whose errors a card tells."""
 STRATEGY = "Gaussian noise on a linear strategy in whole numbers, {n} periods: {why}"
 
 
@@ -29,7 +32,8 @@ def stream_words(stream: Any) -> dict[str, Any]:
     plan = stream.plan()
     told = _counter(stream, plan) if isinstance(stream, Counter) else _table(stream, plan)
     why = plan.choice.reason.split(":")[0].rstrip(".")
-    return told | {"mechanism": STRATEGY.format(n=plan.periods, why=why[0].lower() + why[1:])}
+    errors = tuple(TypicalError(f"{row.statistic}, {row.question}", row.rmse) for row in plan.expected()[:MOST])
+    return told | {"mechanism": STRATEGY.format(n=plan.periods, why=why[0].lower() + why[1:]), "errors": errors}
 
 
 def _counter(counter: Counter, plan: StreamPlan) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -18,6 +18,7 @@ from psidp.errors import PsidpError
 from psidp.present.finite import finite
 from psidp.present.web import handlers, schemas
 from psidp.present.web.middleware import Guard, error_body
+from psidp.present.web.standalone import page, standalone_page
 from psidp.present.web.worker import LONGEST, Worker
 
 __all__ = ["create_app"]
@@ -81,8 +82,12 @@ def _question(app: FastAPI, name: str, body: type, answer: Callable[[dict[str, A
 
 def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
+    async def index() -> HTMLResponse:
+        return HTMLResponse(page())
+
+    @app.get("/explorer.html", include_in_schema=False)
+    async def saved() -> HTMLResponse:
+        return HTMLResponse(standalone_page())
 
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 

@@ -91,6 +91,7 @@ def answer_card(asked: dict[str, Any]) -> dict[str, Any]:
     made = card(
         guarantee,
         title=asked["title"],
+        publisher=asked["publisher"],
         prior=asked["prior"],
         mechanism=Mechanism(sensitivity=sensitivity, sigma=sigma),
         scope=Scope(covered=tuple(asked["covered"]), not_covered=tuple(asked["not_covered"])),

@@ -60,6 +60,7 @@ class CardRequest(Mechanism):
 
     kappa: Number = 0.0
     title: Words = "Privacy card"
+    publisher: Words = ""
     prior: Number = 0.1
     covered: Annotated[list[Words], Field(max_length=20)] = []
     not_covered: Annotated[list[Words], Field(max_length=20)] = []

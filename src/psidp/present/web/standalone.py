@@ -1,12 +1,14 @@
-"""The explorer as one file that works from disk: its modules folded into one script, allowed by its hash alone."""
+"""The explorer's page with the known deployments in it, and the same as one file that works from disk."""
 
+import json
 import re
 from importlib.resources import files
 from posixpath import dirname, join, normpath
 
+from psidp.present.deployments import deployments
 from psidp.present.markup import source_hash
 
-__all__ = ["script", "standalone_page"]
+__all__ = ["page", "script", "standalone_page"]
 
 STATIC = files("psidp.present.web").joinpath("static")
 IMPORT = re.compile(r'^import \{ ([^}]+) \} from "(\.[^"]+)";\n', re.MULTILINE)
@@ -14,9 +16,16 @@ EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) )", re.MULT
 NAME = re.compile(r"^export (?:async )?(?:function|const|class) (\w+)", re.MULTILINE)
 
 
+def page() -> str:
+    """The page's HTML, with the known deployments and their psi as data in it."""
+    known = json.dumps([deployment.to_dict() for deployment in deployments()], ensure_ascii=False)
+    return _replaced(
+        _read("index.html"), {'id="deployments">[]<': f'id="deployments">{known.replace("<", chr(92) + "u003c")}<'}
+    )
+
+
 def standalone_page() -> str:
     """The whole page as HTML, with no server behind it and nothing to load."""
-    page = _read("index.html")
     style, code = _read("explorer.css"), script()
     policy = (
         f"default-src 'none'; script-src {source_hash(code)}; style-src {source_hash(style)}; "
@@ -31,11 +40,16 @@ def standalone_page() -> str:
         '  <script type="module" src="static/js/main.js"></script>\n': "",
         "</body>": f'<script type="module">{code}</script>\n</body>',
     }
+    return _replaced(page(), replaced)
+
+
+def _replaced(text: str, replaced: dict[str, str]) -> str:
+    """The text with each of these, which it must hold exactly once, replaced."""
     for old, new in replaced.items():
-        if page.count(old) != 1:
+        if text.count(old) != 1:
             raise RuntimeError(f"the page must hold {old!r} exactly once.")
-        page = page.replace(old, new)
-    return page
+        text = text.replace(old, new)
+    return text
 
 
 def script() -> str:

@@ -1,6 +1,7 @@
 // A picture: an SVG as wide as its place, with axes that are drawn again only when they change.
 
 const NS = "http://www.w3.org/2000/svg";
+const WIDE = 6.9; // pixels that a letter of a note takes, at most and on average
 
 /** An SVG element with its attributes, inside its parent. */
 export function shape(tag, attributes, parent) {
@@ -34,6 +35,7 @@ export class Chart {
     this.handles = shape("g", {}, this.svg);
     this.host = host;
     this.key = "";
+    this.held = false;
     this.paths = new Map();
     this.keys = new Map();
     this.measure();
@@ -46,8 +48,9 @@ export class Chart {
     this.key = "";
   }
 
-  /** Set both scales; axes, grid and size follow where something changed. */
-  frame(x, y) {
+  /** Set both scales; axes, grid and size follow where something changed. While a handle is held they stay. */
+  frame(across, upward) {
+    const [x, y] = this.held && this.xScale ? [this.xScale, this.yScale] : [across, upward];
     this.xScale = x;
     this.yScale = y;
     const { margin } = this.layout;
@@ -77,7 +80,8 @@ export class Chart {
       text(this.axes, left - 6, y + 4, words, { "text-anchor": "end" });
     }
     const middle = (left + right) / 2;
-    text(this.axes, middle, bottom + 34, this.layout.x, { "text-anchor": "middle", class: "axis-title" });
+    const title = this.fitted(this.layout.x ?? "", this.layout.short ?? this.layout.x ?? "", this.width);
+    text(this.axes, middle, bottom + 34, title, { "text-anchor": "middle", class: "axis-title" });
     if (!this.layout.y) return;
     const turned = { "text-anchor": "middle", class: "axis-title", transform: `translate(12 ${(top + bottom) / 2}) rotate(-90)` };
     text(this.axes, 0, 0, this.layout.y, turned);
@@ -126,8 +130,16 @@ export class Chart {
     element.setAttribute("d", d);
   }
 
-  /** The named note at a place in pixels, never outside the picture. */
-  note(name, className, x, y, words, anchor = "start") {
+  /** `words` where they fit into so many pixels, else the `short` ones. */
+  fitted(words, short, room) {
+    return WIDE * words.length <= room ? words : short;
+  }
+
+  /** The named note at a place in pixels, moved where it would leave the picture. */
+  note(name, className, at, y, words, anchor = "start") {
+    const wide = WIDE * words.length;
+    const before = { start: 0, middle: 0.5, end: 1 }[anchor] * wide;
+    const x = Math.min(Math.max(at, before + 2), Math.max(this.width - wide + before - 2, before + 2));
     let element = this.paths.get(name);
     if (!element) {
       element = shape("text", { class: className }, this.notes);

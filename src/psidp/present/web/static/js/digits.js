@@ -46,9 +46,28 @@ export function plain(value, places = 6) {
   return Math.abs(rounded) < 1e-4 || Math.abs(rounded) >= 1e6 ? rounded.toExponential().replace("e+", "e") : String(rounded);
 }
 
-/** A share in per cent, for reading only. */
+/** A share in per cent, for reading only; the order of two shares is never turned round by their digits. */
 export function percent(rate) {
   const value = 100 * rate;
+  const rest = 100 * (1 - rate);
   if (value > 0 && value < 0.01) return `${plain(value, 2)} %`;
-  return `${value >= 99.995 && rate < 1 ? "99.99" : value.toFixed(value < 10 ? 2 : 1)} %`;
+  if (rest > 0 && rest < 1e-6) return "over 99.999999 %";
+  if (rest > 0 && rest < 0.1) return `${Number((100 - Number(rest.toPrecision(2))).toFixed(9))} %`;
+  return `${value.toFixed(value < 10 ? 2 : 1)} %`;
+}
+
+/** A share as people type it: in per cent, with as many digits as it needs. */
+export function share(rate) {
+  const rest = 100 * (1 - rate);
+  if (rest > 0 && rest < 0.1) return `${Number((100 - Number(rest.toPrecision(3))).toFixed(12))} %`;
+  return `${plain(100 * rate, 4)} %`;
+}
+
+/** The number that somebody typed: 1.5 or 1,5 or 1e-5, and 2 % where `shares` says so; NaN where it may mean two things. */
+export function typed(text, shares = false) {
+  const words = text.trim().replace("−", "-");
+  const per = shares && words.endsWith("%") ? 100 : 1;
+  const number = per === 100 ? words.slice(0, -1).trim() : words;
+  const point = /^[+-]?(0|\d{4,}|\d{1,3}(?=,(\d{1,2}|\d{4,})(e|$))),\d+(e[+-]?\d+)?$/i.test(number) ? number.replace(",", ".") : number;
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(point) ? Number(point) / per : NaN;
 }

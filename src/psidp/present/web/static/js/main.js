@@ -6,8 +6,10 @@ import { element, say } from "./page.js";
 import { plain } from "./digits.js";
 import { sentences } from "./words.js";
 import { followTheme } from "./theme.js";
+import { Composition } from "./views/composition.js";
 import { Controls } from "./views/controls.js";
 import { Densities } from "./views/densities.js";
+import { Deployments } from "./views/deployments.js";
 import { Game } from "./views/game.js";
 import { People } from "./views/people.js";
 import { Pins } from "./views/pins.js";
@@ -19,7 +21,8 @@ import { Scores } from "./views/scores.js";
 import { Takeaway } from "./views/takeaway.js";
 import { Training } from "./views/training.js";
 
-let state = readState(location.hash);
+const original = `<!doctype html>\n${document.documentElement.outerHTML}\n`;
+let state = readState(location.hash || (document.documentElement.dataset.state ?? ""));
 let scores = null;
 let waiting = false;
 let saving = 0;
@@ -53,13 +56,15 @@ const charts = {
   profile: new Profile(element("profile"), change),
   renyi: new Renyi(element("renyi"), change),
   people: new People(element("people")),
+  composition: new Composition(element("composition"), change),
+  strip: new Deployments(element("strip")),
   game: new Game(element("game")),
 };
 const controls = new Controls(change);
 const reading = new Reading(change);
 const pins = new Pins(change);
 const training = new Training(change);
-const takeaway = new Takeaway(charts);
+const takeaway = new Takeaway(charts, original);
 const overlay = new Scores((found) => {
   scores = found;
   schedule();
@@ -75,7 +80,7 @@ function render() {
   pins.render(model, state);
   overlay.render(model);
   training.render(state);
-  takeaway.render(state);
+  takeaway.render(model, state);
   remember();
   performance.clearMeasures("psidp-frame");
   performance.measure("psidp-frame", { start: begin, end: performance.now() });
@@ -109,7 +114,11 @@ element("link").addEventListener("click", async () => {
   setTimeout(() => say("link", "Copy link"), 2000);
 });
 element("reset").addEventListener("click", () => {
-  state = { ...DEFAULTS, pins: [] };
+  state = { ...DEFAULTS, pins: [], releases: [...DEFAULTS.releases] };
+  schedule();
+});
+for (const folded of document.querySelectorAll("details")) folded.addEventListener("toggle", () => {
+  for (const { chart } of Object.values(charts)) chart.measure();
   schedule();
 });
 // Fields and handles start from what is shown: whatever comes between two frames must find the last change there.

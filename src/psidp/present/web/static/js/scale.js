@@ -10,7 +10,7 @@ export function linear(low, high, count = 6) {
     const value = i * step;
     ticks.push({ value, text: String(Number(value.toPrecision(6))) });
   }
-  return { key: `linear ${low} ${high}`, to: (v) => (v - low) / (high - low), from: (t) => low + t * (high - low), ticks };
+  return { key: `linear ${low} ${high}`, low, high, to: (v) => (v - low) / (high - low), from: (t) => low + t * (high - low), ticks };
 }
 
 /** Powers of ten. */

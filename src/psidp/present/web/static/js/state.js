@@ -1,16 +1,27 @@
 // What the page shows, as one flat value; the address holds it, so that a link shows what you saw.
 
 export const PINS = 4;
+export const RELEASES = 6;
 
 const RANGES = {
-  psi: [1e-3, 30], sensitivity: [1e-12, 1e12], threshold: [-40, 80], prior: [1e-3, 0.9], alpha: [1.01, 64],
+  psi: [1e-3, 30], sensitivity: [1e-12, 1e12], sigma: [1e-14, 1e15], threshold: [-40, 80], above: [-40, 80],
+  delta: [1e-300, 0.999999], epsilon: [0, 1e4], prior: [1e-3, 0.9], alpha: [1.01, 64],
   noise_multiplier: [1e-3, 1e6], sampling_rate: [0, 1], steps: [1, 1e9], run_delta: [1e-300, 1],
 };
 
+/** Pairs of which one member is locked: it stays when psi moves, and the other follows. */
+export const LOCKS = { pair: ["delta", "epsilon"], rates: ["fpr", "tpr"], noise: ["sensitivity", "sigma"] };
+
 export const DEFAULTS = Object.freeze({
-  psi: 1, sensitivity: 1, threshold: 1.5, prior: 0.1, alpha: 5, axes: "linear", unit: "person", pins: [],
-  noise_multiplier: 1, sampling_rate: 0.01, steps: 1000, run_delta: 1e-5,
+  psi: 1, pair: "delta", delta: 1e-5, epsilon: 1, rates: "fpr", threshold: 2.3263478740408408, above: 0,
+  noise: "sensitivity", sensitivity: 1, sigma: 1, prior: 0.1, alpha: 5, axes: "linear", unit: "person",
+  releases: [0.5, 0.5], pins: [], noise_multiplier: 1, sampling_rate: 0.01, steps: 1000, run_delta: 1e-5,
 });
+
+/** What the page can show of `name`: its least and its largest value. */
+export function range(name) {
+  return RANGES[name];
+}
 
 /** `value` inside what the page can show of `name`, or null where it is no number. */
 export function within(name, value) {
@@ -21,19 +32,25 @@ export function within(name, value) {
 /** The state in an address, with defaults for what is absent or is nonsense. */
 export function readState(hash) {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
-  const state = { ...DEFAULTS, pins: [] };
+  const state = { ...DEFAULTS, pins: [], releases: [...DEFAULTS.releases] };
+  const number = (name, word) => (word === "" ? null : within(name, Number(word)));
   for (const name of Object.keys(RANGES)) {
-    const value = words.has(name) && words.get(name) !== "" ? within(name, Number(words.get(name))) : null;
+    const value = words.has(name) ? number(name, words.get(name)) : null;
     if (value !== null) state[name] = value;
+  }
+  for (const [lock, names] of Object.entries(LOCKS)) {
+    if (names.includes(words.get(lock))) state[lock] = words.get(lock);
   }
   if (words.get("axes") === "probit") state.axes = "probit";
   const unit = (words.get("unit") ?? "").trim().slice(0, 40);
   if (unit) state.unit = unit;
   for (const word of words.getAll("pin").slice(0, PINS)) {
-    const [number, ...name] = word.split(":");
-    const psi = number === "" ? null : within("psi", Number(number));
-    if (psi !== null) state.pins.push({ psi, name: name.join(":").slice(0, 30) });
+    const [psi, ...name] = word.split(":");
+    const found = number("psi", psi);
+    if (found !== null) state.pins.push({ psi: found, name: name.join(":").slice(0, 30) });
   }
+  const releases = words.getAll("release").slice(0, RELEASES).map((word) => number("psi", word)).filter((psi) => psi !== null);
+  if (releases.length > 1) state.releases = releases;
   return state;
 }
 
@@ -41,8 +58,10 @@ export function readState(hash) {
 export function writeState(state) {
   const words = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
-    if (name !== "pins" && value !== DEFAULTS[name]) words.set(name, String(value));
+    if (!Array.isArray(value) && value !== DEFAULTS[name]) words.set(name, String(value));
   }
   for (const pin of state.pins) words.append("pin", `${pin.psi}:${pin.name}`);
+  const usual = String(state.releases) === String(DEFAULTS.releases);
+  for (const psi of usual ? [] : state.releases) words.append("release", String(psi));
   return words.toString();
 }

@@ -1,9 +1,11 @@
-// The two-way inputs: psi, sensitivity, sigma, epsilon, delta. Each follows the others, and each can lead.
+// The two-way inputs: psi, and three pairs. Of each pair one member is locked: it stays when psi moves.
 
-import { plain } from "../digits.js";
-import { element } from "../page.js";
-import { psiFromEpsilonDelta } from "../profile.js";
-import { thresholdAt } from "../model.js";
+import { shape } from "../chart.js";
+import { plain, share, typed } from "../digits.js";
+import { element, say } from "../page.js";
+import { epsilonFromPsi, psiFromEpsilonDelta } from "../profile.js";
+import { quantile } from "../normal.js";
+import { LOCKS, range } from "../state.js";
 
 const FIELDS = {
   psi: ["sensitivity index Delta/sigma", "(0, inf)", (v) => v > 0],
@@ -11,13 +13,18 @@ const FIELDS = {
   sigma: ["standard deviation of the noise", "(0, inf)", (v) => v > 0],
   epsilon: ["privacy loss bound", "[0, inf)", (v) => v >= 0],
   delta: ["probability slack of (epsilon, delta)-DP", "(0, 1)", (v) => v > 0 && v < 1],
+  tpr: ["true positive rate of the attack", "(0, 1), such as 0.02 or 2 %", (v) => v > 0 && v < 1],
+  fpr: ["false positive rate of the attack", "(0, 1), such as 0.01 or 1 %", (v) => v > 0 && v < 1],
 };
+const SHARES = ["tpr", "fpr"];
+const SLIDER = 6;
 
 export class Controls {
   constructor(change) {
     this.change = change;
     this.typing = null;
     element("controls").addEventListener("submit", (event) => event.preventDefault());
+    element("translate").addEventListener("submit", (event) => event.preventDefault());
     element("psi-range").addEventListener("input", (event) => change({ psi: Number(event.target.value) }));
     for (const name of Object.keys(FIELDS)) {
       const field = element(name);
@@ -25,34 +32,66 @@ export class Controls {
       field.addEventListener("blur", () => this.left(name));
       field.addEventListener("keydown", (event) => this.nudge(event, name));
     }
+    element("padlock-closed").replaceChildren(padlock(true));
+    element("padlock-open").replaceChildren(padlock(false));
+    for (const [lock, names] of Object.entries(LOCKS)) {
+      for (const name of names) element(`lock-${name}`).addEventListener("click", () => this.lock(lock, name));
+    }
   }
 
   /** What was typed, where it is in its domain; else the refusal, and nothing moves. */
   typed(name, text) {
     this.typing = name;
     const [meaning, domain, allowed] = FIELDS[name];
-    const value = text.trim() === "" ? NaN : Number(text);
+    const value = typed(text, SHARES.includes(name));
     const fine = Number.isFinite(value) && allowed(value);
-    element(name).setAttribute("aria-invalid", String(!fine));
-    element("refusal").textContent = fine ? "" : `${name} (${meaning}) must be in ${domain}, got ${name}=${text.trim().slice(0, 40) || "nothing"}.`;
+    const said = text.trim().slice(0, 40) || "nothing";
+    const two = Number.isNaN(value) && /\d,\d/.test(text) ? " A comma there may mean two things: write a point, or no comma." : "";
+    this.refuse(name, fine ? "" : `${name} (${meaning}) must be in ${domain}, got ${name}=${said}.${two}`);
     if (fine) this.lead(name, value);
   }
 
-  lead(name, value) {
-    const { sensitivity, sigma, epsilon, delta } = this.now;
-    if (name === "psi") this.change({ psi: value });
-    if (name === "sensitivity") this.change({ sensitivity: value, psi: value / sigma });
-    if (name === "sigma") this.change({ psi: sensitivity / value });
-    if (name === "epsilon") this.target(value, delta);
-    if (name === "delta") this.target(Math.abs(epsilon), value);
+  refuse(name, sentence) {
+    element(name).setAttribute("aria-invalid", String(sentence !== ""));
+    element("refusal").textContent = sentence;
   }
 
-  /** The mechanism that has exactly this (epsilon, delta), with the threshold at its tangent. */
-  target(epsilon, delta) {
-    const psi = psiFromEpsilonDelta(epsilon, delta);
-    if (psi >= 1e-3 && psi <= 30) return this.change({ psi, threshold: thresholdAt(psi, epsilon) });
-    element("refusal").textContent = `psi (sensitivity index Delta/sigma) must be in [0.001, 30] on this page, got psi=${plain(psi, 3)} for this pair.`;
-    return undefined;
+  /** The locked member of a pair changes its partner, psi stays; the open one changes psi, the locked one stays. */
+  lead(name, value) {
+    const now = this.now;
+    const locked = { delta: now.pair, epsilon: now.pair, fpr: now.locked, tpr: now.locked, sensitivity: now.noise, sigma: now.noise }[name];
+    if (locked === name) return this.keep(name, value);
+    if (name === "psi") return this.psi(name, value);
+    if (name === "sensitivity") return this.psi(name, value / now.sigma);
+    if (name === "sigma") return this.psi(name, now.sensitivity / value);
+    if (name === "epsilon") return this.psi(name, psiFromEpsilonDelta(value, now.delta));
+    if (name === "delta") return this.psi(name, psiFromEpsilonDelta(now.epsilon, value));
+    if (name === "tpr") return this.psi(name, now.threshold + quantile(value), `${name} must be above fpr: an attack that guesses has tpr = fpr.`);
+    return this.psi(name, now.psi - now.threshold - quantile(value), `${name} must be below tpr: an attack that guesses has tpr = fpr.`);
+  }
+
+  /** psi, where the page can show it; `low` says why there is none below 0. */
+  psi(name, psi, low = "") {
+    const [least, most] = range("psi");
+    if (psi >= least && psi <= most) return this.change({ psi });
+    const limits = `psi (sensitivity index Delta/sigma) must be in [${least}, ${most}] on this page, got psi=${plain(psi, 3)}.`;
+    return this.refuse(name, psi < 0 && low ? low : limits);
+  }
+
+  /** A new value of a locked member, where the page can show it. */
+  keep(name, value) {
+    if (name === "fpr") return this.change({ threshold: -quantile(value) });
+    if (name === "tpr") return this.change({ above: quantile(value) });
+    const [least, most] = range(name);
+    if (value >= least && value <= most) return this.change({ [name]: value });
+    return this.refuse(name, `${name} (${FIELDS[name][0]}) must be in [${least}, ${most}] on this page, got ${name}=${plain(value, 3)}.`);
+  }
+
+  /** Lock one member of a pair where it is; the other opens. */
+  lock(lock, name) {
+    const { threshold, psi } = this.now;
+    const kept = { fpr: { threshold }, tpr: { above: psi - threshold } }[name] ?? { [name]: this.now[name] };
+    this.change({ ...kept, [lock]: name });
   }
 
   nudge(event, name) {
@@ -60,28 +99,62 @@ export class Controls {
     if (!direction) return;
     event.preventDefault();
     const factor = (event.shiftKey ? 1.1 : 1.01) ** direction;
-    this.typed(name, plain(Math.max(Number(event.target.value) || 0.01, 1e-12) * factor));
+    const value = Math.max(typed(event.target.value, SHARES.includes(name)) || 0.01, 1e-12) * factor;
+    this.typed(name, SHARES.includes(name) ? share(Math.min(value, 0.999)) : plain(value));
     this.typing = null;
     this.render(this.now);
   }
 
   left(name) {
     this.typing = null;
-    element(name).setAttribute("aria-invalid", "false");
-    element("refusal").textContent = "";
+    this.refuse(name, "");
     this.render(this.now);
   }
 
   render(model) {
     this.now = model;
-    const values = { psi: model.psi, sensitivity: model.sensitivity, sigma: model.sigma, epsilon: Math.abs(model.epsilon), delta: model.delta };
+    const { psi, sensitivity, sigma, epsilon, delta, rates } = model;
+    const values = { psi, sensitivity, sigma, epsilon, delta, tpr: rates.tpr, fpr: rates.fpr };
     for (const [name, value] of Object.entries(values)) {
       const field = element(name);
-      const shown = plain(value);
+      const shown = SHARES.includes(name) ? share(value) : plain(value);
       if (this.typing !== name && field.value !== shown) field.value = shown;
     }
-    const range = element("psi-range");
-    range.value = String(model.psi);
-    range.setAttribute("aria-valuetext", `psi ${plain(model.psi, 4)}`);
+    this.locks(model);
+    const slider = element("psi-range");
+    slider.value = String(psi);
+    slider.setAttribute("aria-valuetext", `psi ${plain(psi, 4)}`);
+    say("psi-beyond", psi > SLIDER ? `ψ = ${plain(psi, 4)} lies beyond the slider's end, ${SLIDER}` : "");
+    say("pair-note", this.edge(model));
   }
+
+  /** What a reader would misread in the pair. */
+  edge({ loose, delta, advantage, psi, pair, epsilon }) {
+    if (loose) return `δ = ${plain(delta, 3)} is more than this ψ needs even at ε = 0 (${plain(advantage, 3)}).`;
+    if (pair === "epsilon" && !(delta > 0)) return `δ at ε = ${plain(epsilon, 4)} is below 1e-308: too small to be written.`;
+    if (pair === "epsilon" && epsilonFromPsi(psi, delta) === 0 && epsilon > 0) return `δ cannot be told from 0 at this ψ.`;
+    return "";
+  }
+
+  locks(model) {
+    const chosen = { pair: model.pair, rates: model.locked, noise: model.noise };
+    for (const [lock, names] of Object.entries(LOCKS)) {
+      for (const name of names) {
+        const on = chosen[lock] === name;
+        const button = element(`lock-${name}`);
+        if (button.getAttribute("aria-pressed") === String(on)) continue;
+        button.setAttribute("aria-pressed", String(on));
+        button.replaceChildren(padlock(on));
+        button.title = on ? `${name} stays when ψ moves` : `lock ${name}: let the other one follow ψ`;
+      }
+    }
+  }
+}
+
+/** A closed or an open padlock, drawn: not every machine has a letter for it. */
+function padlock(closed) {
+  const icon = shape("svg", { viewBox: "0 0 16 16", width: 16, height: 16, class: "padlock", "aria-hidden": "true" });
+  shape("rect", { x: 3, y: 7, width: 10, height: 7, rx: 1.5 }, icon);
+  shape("path", { d: closed ? "M5 7V5a3 3 0 0 1 6 0V7" : "M9 7V4.5a3 3 0 0 1 6 0V6" }, icon);
+  return icon;
 }

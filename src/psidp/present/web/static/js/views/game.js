@@ -1,12 +1,12 @@
-// Be the attacker: twenty releases, twenty guesses, and the best score that anybody can expect.
+// Be the attacker: twenty releases, twenty guesses, the score so far, and the best that anybody can expect.
 
-import { Chart } from "../chart.js";
+import { Chart, shape } from "../chart.js";
+import { density, tail } from "../normal.js";
 import { element, say } from "../page.js";
 import { linear } from "../scale.js";
-import { shape } from "../chart.js";
-import { tail } from "../normal.js";
 
 const ROUNDS = 20;
+const POINTS = 60;
 
 /** A fair number in (0, 1) from the operating system. */
 function uniform() {
@@ -21,10 +21,11 @@ function normal() {
 export class Game {
   constructor(host) {
     this.chart = new Chart(host, {
-      label: "The output that the attacker sees", x: "output, in standard deviations σ", height: () => 96,
+      label: "The two curves, and the output that the attacker sees", x: "published number, in standard deviations σ", short: "published number, in σ", height: () => 170,
       margin: { left: 14, right: 14, top: 14, bottom: 40 },
     });
     this.chart.handles.remove();
+    this.past = shape("g", { "aria-hidden": "true" }, this.chart.body);
     this.dot = shape("circle", { class: "drawn", r: 7, cy: -20 }, this.chart.body);
     this.rounds = [];
     this.output = null;
@@ -56,25 +57,46 @@ export class Game {
 
   guess(member) {
     const right = member === this.member;
-    this.rounds.push(right);
-    const verdict = `${right ? "Right" : "Wrong"}, it was ${this.member ? "in" : "out"}. `;
+    this.rounds.push({ right, member: this.member, output: this.output });
+    const score = this.rounds.filter((round) => round.right).length;
+    const verdict = `${right ? "Right" : "Wrong"}, it was ${this.member ? "in" : "out"}. Your score: **${score} of ${this.rounds.length}**. `;
     if (this.rounds.length < ROUNDS) return this.draw(verdict);
     this.playing(false);
     this.output = null;
-    const score = this.rounds.filter(Boolean).length;
     const best = (ROUNDS * tail(-0.5 * this.psi)).toFixed(1);
-    say("game-score", `${verdict}You were right **${score} of ${ROUNDS}** times. A coin gets 10; the best attack, Φ(ψ/2), gets ${best} on average.`);
+    say("game-score", `${verdict}You were right **${score} of ${ROUNDS}** times. A coin gets 10; the best attack, "in" right of ψ/2, gets ${best} on average.`);
     element("game-start").focus();
     return this.render(this.now);
   }
 
   render(model) {
     this.now = model;
-    const psi = this.output === null ? model.psi : this.psi;
-    this.chart.frame(linear(-4, Math.max(5, Math.ceil(psi + 4)), 9), { key: "game", to: (v) => v, from: (t) => t, ticks: [] });
     const { chart } = this;
-    chart.line("ground", "guide", [[chart.inner.left, chart.y(0.4)], [chart.inner.right, chart.y(0.4)]]);
+    const psi = this.rounds.length || this.output !== null ? this.psi : model.psi;
+    chart.frame(linear(-4, Math.max(8, Math.ceil(psi) + 2), 12), { key: "game", to: (v) => v / 0.45, from: (t) => t, ticks: [] });
+    chart.kept("without", "without", 0, () => this.curve(0));
+    chart.kept("with", "with", psi, () => this.curve(psi));
     this.dot.setAttribute("cx", this.output === null ? -20 : chart.x(this.output).toFixed(1));
-    this.dot.setAttribute("cy", chart.y(0.4).toFixed(1));
+    this.dot.setAttribute("cy", chart.y(0.02).toFixed(1));
+    const key = `${this.rounds.length} ${chart.key}`;
+    if (key !== this.seen) this.history(key);
+  }
+
+  /** What was drawn before: blue was in the data, orange was not; a ring was guessed wrongly. */
+  history(key) {
+    this.seen = key;
+    this.past.replaceChildren();
+    this.rounds.forEach(({ right, member, output }, i) => {
+      const kind = `past ${member ? "with" : "without"}${right ? "" : " wrong"}`;
+      shape("circle", { class: kind, r: 4, cx: this.chart.x(output).toFixed(1), cy: this.chart.y(0.06 + 0.015 * i).toFixed(1) }, this.past);
+    });
+  }
+
+  curve(mean) {
+    const { low, high } = this.chart.xScale;
+    return Array.from({ length: POINTS + 1 }, (_, i) => {
+      const value = low + (i / POINTS) * (high - low);
+      return [this.chart.x(value), this.chart.y(density(value - mean))];
+    });
   }
 }

@@ -16,6 +16,7 @@ export function thousand(shares) {
 
 export class People {
   constructor(host) {
+    this.title = "1,000 people, one suspicion";
     this.chart = new Chart(host, {
       label: "Icon array of 1,000 people", height: (w) => Math.ceil(1000 / across(w)) * (w / across(w)),
       margin: { left: 0, right: 0, top: 0, bottom: 0 },
@@ -36,8 +37,13 @@ export class People {
     const [tp, fn, fp, tn] = counts;
     const label = `Of 1,000 people ${tp + fn} are in the data; ${tp} of them are accused, and ${fp} of the ${fp + tn} others.`;
     chart.svg.setAttribute("aria-label", label);
-    const believed = Number.isFinite(ppv) ? percent(ppv) : "no accusation";
-    say("ppv", `Of 1,000 people ${tp + fn} are in the data. The attacker accuses ${tp + fp}: rightly **${tp}**, wrongly **${fp}**. An accusation raises the belief that this ${unit} is in the data from ${percent(prior)} to **${believed}**.`);
+    const all = `Of 1,000 people ${tp + fn} are in the data.`;
+    say("ppv", tp + fp ? `${all} The attacker accuses ${tp + fp}: rightly **${tp}**, wrongly **${fp}**. An accusation raises the belief that this ${unit} is in the data from ${percent(prior)} to **${percent(ppv)}**.` : `${all} The attacker **accuses nobody**: at this threshold fewer than one in 1,000 would be accused${Number.isFinite(ppv) ? `; the rare accusation would be right with probability ${percent(ppv)}` : ""}.`);
+  }
+
+  legend({ prior, rates }) {
+    return [["area tp", "in the data, accused"], ["area fn", "in the data, not accused"], ["area fp", `not in the data, accused (FPR ${percent(rates.fpr)})`],
+      ["area tn", `not in the data, not accused (prior ${percent(prior)})`]];
   }
 
   /** A run of dots; each dot's outline is written once per width. */

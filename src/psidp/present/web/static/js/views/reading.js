@@ -1,9 +1,8 @@
-// Numbers and sentences beside the pictures: the paragraph, the table of rates, the four facts, the command.
+// Numbers and sentences beside the pictures: the paragraph, the table of rates, the facts, the commands.
 
 import { down, percent, perThousand, plain, up } from "../digits.js";
 import { element, quoted, say } from "../page.js";
 import { sentences } from "../words.js";
-import { tprFromPsi } from "../attack.js";
 
 export class Reading {
   constructor(change) {
@@ -15,19 +14,19 @@ export class Reading {
   }
 
   render(model) {
-    const { psi, rates, unit, prior } = model;
-    sentences(psi, unit).forEach((sentence, i) => say(this.paragraphs[i], sentence));
+    const { psi, rates, unit, prior, delta, epsilon } = model;
+    sentences(psi, unit).forEach((sentence, i) => say(this.paragraphs[i], sentence.replace(/at most ([\d.,]+\d)/, "at most **$1**")));
     for (const place of this.units) say(place, unit);
     const names = { tp: "tpr", fn: "fnr", fp: "fpr", tn: "tnr" };
     for (const [area, rate] of Object.entries(names)) {
       say(`area-${area}`, percent(rates[rate]));
       say(`rate-${rate}`, `${percent(rates[rate])}`);
     }
+    say("fact-right", perThousand((1 + model.advantage) / 2));
     say("fact-auc", up(model.auc));
     say("fact-advantage", up(model.advantage));
-    say("fact-epsilon", up(model.usual));
-    say("fact-tpr", `${perThousand(tprFromPsi(psi, 0.01))} of 1,000`);
     say("roc-note", `FPR ${percent(rates.fpr)}, TPR ${percent(rates.tpr)}, AUC ${up(model.auc)}`);
+    say("tangent-note", `The line TPR = δ + e^ε · FPR lies above the whole curve: no attack crosses it. Here δ = ${up(delta, 3)} (where it meets the left edge) and e^ε = ${plain(Math.exp(epsilon), 4)} (its slope), so ε = **${up(epsilon)}**. ${delta < 1e-3 ? "With so small a δ it is almost the left edge and says little about the rest of the curve: drag the green dot upwards to see others." : "Every δ has its own line, and its own ε."}`);
     say("prior-shown", percent(prior));
     const slider = element("prior");
     slider.value = String(Math.log10(prior));
@@ -35,9 +34,13 @@ export class Reading {
     element("probit").checked = model.axes === "probit";
     const field = element("unit");
     if (document.activeElement !== field) field.value = unit;
+    this.commands(model);
+  }
+
+  commands({ psi, unit, sensitivity, prior }) {
     const mechanism = `--psi ${down(psi, 12)} --unit ${quoted(unit)}`;
-    const sensitivity = `--sensitivity ${plain(model.sensitivity)}`;
-    const card = `psidp card ${mechanism} ${sensitivity} --prior ${plain(prior, 3)} -o card.html`;
-    say("command", [`psidp explain ${mechanism}`, card, `psidp calibrate ${sensitivity} ${mechanism}`].join("\n"));
+    const query = `--sensitivity ${plain(sensitivity, 12)}`;
+    const card = `psidp card ${mechanism} ${query} --prior ${plain(prior, 3)} -o card.html`;
+    say("command", [`psidp explain ${mechanism}`, card, `psidp calibrate ${query} ${mechanism}`].join("\n"));
   }
 }

@@ -1,32 +1,39 @@
-// The ROC curve, the point of the threshold on it, and its tangent: slope e^epsilon, intercept delta.
+// The ROC curve, the point of the threshold on it, and the tangent of the pair: slope e^epsilon, intercept delta.
 
 import { Chart } from "../chart.js";
 import { Handle } from "../handle.js";
 import { percent, plain, up } from "../digits.js";
 import { quantile, tail } from "../normal.js";
-import { epsilonFromPsi } from "../profile.js";
-import { thresholdAt } from "../model.js";
+import { deltaTo, thresholdAt, thresholdTo } from "../model.js";
 import { linear, probit } from "../scale.js";
+import { pinned } from "./densities.js";
 
 const POINTS = 90;
 const EDGE = 1e-4;
+const LEAST = 1e-9;
 
 export class Roc {
   constructor(host, change) {
-    this.change = change;
+    this.title = "The best attack: its ROC curve, and the tangent of (ε, δ)";
     this.chart = new Chart(host, {
-      label: "ROC curve of the best attack with the tangent at its threshold",
-      x: "false positive rate", y: "true positive rate", height: (w) => Math.min(0.75 * w, 400),
+      label: "ROC curve of the best attack with the tangent of the pair",
+      x: "false positive rate, FPR", y: "true positive rate, TPR", height: (w) => Math.min(0.85 * w, 430),
+      margin: { left: 50, right: 24, top: 12, bottom: 40 },
     });
+    const rest = () => change({});
+    const threshold = (value) => change(thresholdTo(this.now, value));
+    const tangent = (delta) => change(deltaTo(this.now, Math.min(Math.max(delta, LEAST), this.now.advantage)));
     this.point = new Handle(this.chart, {
-      name: "roc-point", label: "Point on the ROC curve", className: "by-point",
-      drag: (x, y) => change({ threshold: this.thresholdNear(x, y) }),
-      step: (n) => change({ threshold: this.now.threshold - 0.05 * n }),
+      name: "roc-point", label: "Point on the ROC curve", className: "by-point", rest,
+      drag: (x, y) => threshold(this.thresholdNear(x, y)),
+      step: (n) => threshold(this.now.threshold - 0.05 * n),
+      edge: (end) => threshold(end < 0 ? this.now.psi + 4 : -4),
     });
     this.intercept = new Handle(this.chart, {
-      name: "tangent", label: "Intercept of the tangent: delta", className: "by-tangent",
-      drag: (x, y) => this.tangentTo(this.mirrored ? 1 - this.chart.fromX(x) : this.chart.fromY(y)),
-      step: (n) => this.tangentTo(this.now.delta * 1.1 ** n),
+      name: "tangent", label: "Intercept of the tangent: delta", className: "by-tangent", rest,
+      drag: (x, y) => tangent(this.chart.fromY(y)),
+      step: (n) => tangent(this.now.delta * 1.1 ** n),
+      edge: (end) => tangent(end < 0 ? LEAST : this.now.advantage),
     });
   }
 
@@ -44,15 +51,8 @@ export class Roc {
     return 0.5 * (low + high);
   }
 
-  tangentTo(delta) {
-    const { psi, advantage } = this.now;
-    const epsilon = epsilonFromPsi(psi, Math.min(Math.max(delta, 1e-9), advantage));
-    this.change({ threshold: thresholdAt(psi, this.mirrored ? -epsilon : epsilon) });
-  }
-
   render(model) {
     this.now = model;
-    this.mirrored = model.epsilon < 0;
     const { chart } = this;
     const straight = model.axes === "probit";
     const scale = straight ? probit(EDGE, 1 - EDGE) : linear(0, 1, 5);
@@ -63,6 +63,11 @@ export class Roc {
     this.tangent(model, straight);
     this.audit(model.scores);
     this.mark(model, straight);
+  }
+
+  legend({ psi, pins, epsilon, delta, scores }) {
+    return [["line curve", `best attack, ψ = ${plain(psi, 4)}`], ["line tangent", `tangent: δ = ${up(delta, 3)}, slope e^ε = ${plain(Math.exp(epsilon), 3)}`],
+      ["line guide", "guessing"], ...(scores ? [["line audit", `scores of ${scores.name}`]] : []), ...pinned(pins)];
   }
 
   curve(psi) {
@@ -80,44 +85,46 @@ export class Roc {
     return [this.chart.x(inside(fpr)), this.chart.y(inside(tpr))];
   }
 
-  pin(i, pinned) {
-    this.chart.kept(`pin-${i}`, "pinned", pinned?.psi, () => (pinned ? this.curve(pinned.psi) : []));
-    if (!pinned) return this.chart.note(`pin-label-${i}`, "pin-label", 0, 0, "");
-    const where = this.at(tail(0.5 * pinned.psi), tail(-0.5 * pinned.psi));
-    return this.chart.note(`pin-label-${i}`, "pin-label", where[0] - 4, where[1] - 4, pinned.letter, "end");
+  pin(i, mechanism) {
+    this.chart.kept(`pin-${i}`, `pinned p${i}`, mechanism?.psi, () => (mechanism ? this.curve(mechanism.psi) : []));
+    if (!mechanism) return this.chart.note(`pin-label-${i}`, `pin-label p${i}`, 0, 0, "");
+    const where = this.at(tail(0.5 * mechanism.psi), tail(-0.5 * mechanism.psi));
+    return this.chart.note(`pin-label-${i}`, `pin-label p${i}`, where[0] - 4, where[1] - 4, mechanism.letter, "end");
   }
 
-  /** y = delta + e^epsilon x, and the mirror image where the threshold lies left of the middle. */
-  tangent({ epsilon, delta }, straight) {
-    const slope = Math.exp(Math.abs(epsilon));
+  /** y = delta + e^epsilon x, as far as it lies in the picture, and where it touches the curve. */
+  tangent({ psi, epsilon, delta, loose }, straight) {
+    const slope = Math.exp(epsilon);
     const points = [];
     const last = straight ? 60 : 1;
     for (let i = 0; i <= last; i += 1) {
       const t = straight ? tail(4 - (8 * i) / last) : i;
       const x = t * Math.min(1, (1 - delta) / slope);
-      const y = Math.min(delta + slope * x, 1);
-      points.push(this.mirrored ? this.at(1 - y, 1 - x) : this.at(x, y));
+      points.push(this.at(x, Math.min(delta + slope * x, 1)));
     }
     this.chart.line("tangent", "tangent", points);
+    const c = thresholdAt(psi, epsilon);
+    const [x, y] = this.at(tail(c), tail(c - psi));
+    const dot = `M${(x - 4).toFixed(1)} ${y.toFixed(1)}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0`;
+    this.chart.draw("touch", "touch", loose ? "" : dot);
   }
 
   audit(scores) {
     this.chart.kept("audit", "audit", scores?.id, () => (scores ? scores.steps.map(([fpr, tpr]) => this.at(fpr, tpr)) : []));
   }
 
-  mark({ rates, threshold, epsilon, delta, advantage }, straight) {
+  mark({ rates, epsilon, delta, advantage }, straight) {
     const { chart } = this;
+    const { left, right, top, bottom } = chart.inner;
     const [px, py] = this.at(rates.fpr, rates.tpr);
-    this.point.place(clamp(px, chart.inner.left, chart.inner.right), clamp(py, chart.inner.top, chart.inner.bottom));
+    this.point.place(clamp(px, left, right), clamp(py, top, bottom));
     this.point.says(rates.fpr, 0, 1, `false positive rate ${percent(rates.fpr)}, true positive rate ${percent(rates.tpr)}`);
     const floor = straight ? EDGE : 0;
-    const rest = Math.max(delta, floor);
-    const [ix, iy] = this.mirrored ? [1 - rest, 1 - floor] : [floor, rest];
-    this.intercept.place(chart.x(ix), chart.y(iy));
-    this.intercept.says(delta, 0, advantage, `delta ${up(delta)}, epsilon ${plain(Math.abs(epsilon), 4)}`);
-    const words = `δ = ${up(delta, 3)}, slope e^ε = ${plain(Math.exp(Math.abs(epsilon)), 3)}`;
-    const x = this.mirrored ? chart.x(ix) : chart.x(ix) + 14;
-    chart.note("tangent-label", "label-tangent", clamp(x, chart.inner.left + 14, chart.inner.right), this.mirrored ? chart.inner.top + 22 : chart.y(iy) + 4, words, this.mirrored ? "end" : "start");
+    this.intercept.place(chart.x(floor), clamp(chart.y(Math.max(delta, floor)), top, bottom));
+    this.intercept.says(delta, 0, Math.max(advantage, delta), `delta ${up(delta)}, epsilon ${plain(epsilon, 4)}`);
+    const below = delta < floor ? ", below the picture" : "";
+    chart.note("tangent-line", "label-tangent", right - 8, bottom - 28, "tangent: TPR = δ + e^ε · FPR", "end");
+    chart.note("tangent-label", "label-tangent", right - 8, bottom - 11, `δ = ${up(delta, 3)}${below}, slope e^ε = ${plain(Math.exp(epsilon), 3)}`, "end");
   }
 }
 

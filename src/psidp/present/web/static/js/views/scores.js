@@ -1,22 +1,25 @@
 // An attack's scores over the promised ROC curve, and what the library's audit makes of them.
 
 import { ask, element, quoted, say, served } from "../page.js";
-import { up, down } from "../digits.js";
+import { up, down, typed } from "../digits.js";
 
 const MOST = 50000;
+const FEW = 100;
 
 /** Scores of members and of others from CSV text with the columns score and member; an Error says what is wrong. */
 export function parseScores(text) {
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
-  const head = (lines[0] ?? "").split(/[,;\t]/).map((word) => word.trim().toLowerCase().replace(/^"|"$/g, ""));
+  const lines = text.replace(/^\ufeff/, "").split(/\r?\n/).filter((line) => line.trim() !== "");
+  const between = [";", "\t", ","].find((sign) => (lines[0] ?? "").includes(sign)) ?? ",";
+  const cells = (line) => line.split(between).map((word) => word.trim().replace(/^"|"$/g, ""));
+  const head = cells(lines[0] ?? "").map((word) => word.toLowerCase());
   const [at, who] = [head.indexOf("score"), head.indexOf("member")];
   if (at < 0 || who < 0) throw new Error("the first line must name the columns score and member.");
   if (lines.length - 1 > MOST) throw new Error(`the file must have at most ${MOST} rows, got ${lines.length - 1}.`);
   const found = { in_scores: [], out_scores: [] };
   lines.slice(1).forEach((line, i) => {
-    const cells = line.split(/[,;\t]/).map((word) => word.trim());
-    const score = cells[at] === "" ? NaN : Number(cells[at]);
-    const member = { 1: "in_scores", true: "in_scores", 0: "out_scores", false: "out_scores" }[(cells[who] ?? "").toLowerCase()];
+    const row = cells(line);
+    const score = row.length === head.length ? typed(row[at]) : NaN;
+    const member = { 1: "in_scores", true: "in_scores", 0: "out_scores", false: "out_scores" }[(row[who] ?? "").toLowerCase()];
     if (!Number.isFinite(score) || !member) throw new Error(`row ${i + 2} must hold a number and 1 or 0, got "${line.slice(0, 40)}".`);
     found[member].push(score);
   });
@@ -88,20 +91,27 @@ export class Scores {
     this.overlay = null;
     element("scores").value = "";
     element("scores-clear").disabled = true;
-    element("scores-note").classList.remove("bad");
+    this.colour("");
     say("scores-note", "");
     this.show(null);
   }
 
-  /** AUC against the promise, and the audited psi where the library answered. */
+  /** The verdict in words and in colour, with the area under the curve, and a warning where the file is small. */
   tell() {
     const { auc, members, others, audit, name } = this.overlay;
-    const seen = `${name}: ${members.toLocaleString("en-US")} members, ${others.toLocaleString("en-US")} others, AUC ${auc.toFixed(4)} (promise: at most ${up(this.now.auc)}). `;
-    const broken = audit && audit.psi > this.now.psi;
-    element("scores-note").classList.toggle("bad", Boolean(broken));
-    let verdict = served() ? "" : `For the audited bound on psi: **psidp audit ${quoted(name)} --claimed-psi ${down(this.now.psi, 12)}**, or psidp explore.`;
-    if (audit) verdict = `With 95 % confidence psi is at least **${down(audit.psi)}**: ${broken ? "more than promised. The promise is broken." : "no contradiction to the promise."}`;
-    say("scores-note", seen + verdict);
+    const { psi, auc: promised } = this.now;
+    const few = Math.min(members, others) < FEW ? ` **Small file**: with fewer than ${FEW} scores on a side even a large leak would not show; take 1,000 or more.` : "";
+    const seen = `${name}: ${members.toLocaleString("en-US")} members, ${others.toLocaleString("en-US")} others, AUC ${auc.toFixed(4)} (promise: at most ${up(promised)}). `;
+    const over = auc > promised;
+    this.colour(audit ? (audit.psi > psi ? "bad" : few ? "warn" : "good") : over || few ? "warn" : "");
+    if (audit) return say("scores-note", `${seen}With 95 % confidence psi is at least **${down(audit.psi)}**: ${audit.psi > psi ? "more than promised. **The promise is broken.**" : "no contradiction to the promise. That is no proof that it is kept: a better attack may find more."}${few}`);
+    const guess = over ? "The attack does better than the promise allows on average; chance may be the reason. " : "The attack stays below the promise. ";
+    const how = served() ? "" : `For the audited bound on psi: **psidp audit ${quoted(name)} --claimed-psi ${down(psi, 12)}**, or psidp explore.`;
+    return say("scores-note", seen + guess + how + few);
+  }
+
+  colour(kind) {
+    for (const each of ["bad", "warn", "good"]) element("scores-note").classList.toggle(each, each === kind);
   }
 
   render(model) {

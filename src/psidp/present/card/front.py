@@ -1,0 +1,182 @@
+"""The card's first page, for people: each of its paragraphs as plain text, the same in HTML and in Markdown."""
+
+from dataclasses import dataclass
+
+from psidp.guarantee import Guarantee, compose
+from psidp.present.card.parts import TypicalError
+from psidp.present.card.record import Card
+from psidp.present.card.rows import broken, counted
+from psidp.present.deployments import deployments
+from psidp.present.formatting import down, per_thousand, up
+from psidp.present.words import article
+
+__all__ = ["Check", "Front", "Mark", "front"]
+
+WIDER = 1.959964
+"""Standard errors that hold 95 of 100 draws of a Gaussian."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Whether something was checked: "good", "bad" or "open", and in words."""
+
+    state: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place on the scale from a coin (advantage 0) to certainty (1)."""
+
+    name: str
+    advantage: float
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The first page, paragraph by paragraph."""
+
+    byline: str
+    whom: str
+    number: str
+    at: str
+    smaller: str
+    marks: tuple[Mark, ...]
+    comparison: str
+    sentences: tuple[str, ...]
+    again: str
+    not_promised: tuple[str, ...]
+    errors: tuple[str, ...]
+    checks: tuple[Check, ...]
+
+
+def front(card: Card) -> Front:
+    """The first page of a card."""
+    g = card.guarantee
+    number, at = f"psi = {up(g.psi)}", f", kappa = {up(g.kappa)}" if g.kappa else ""
+    if card.events:
+        number, at = f"epsilon = {up(card.epsilon)}", f" at delta = {up(card.delta)}"
+    return Front(
+        byline=f"{_publisher(card)}. Card of {card.date}.",
+        whom=_whom(card),
+        number=number,
+        at=f"{at} per {g.unit}",
+        smaller=_smaller(card),
+        marks=_marks(card),
+        comparison=_comparison(g),
+        sentences=tuple(card.sentences),
+        again=_again(card),
+        not_promised=_not_promised(card),
+        errors=_errors(card),
+        checks=(_ledger(card), _audit(card)),
+    )
+
+
+def _publisher(card: Card) -> str:
+    return f"Published by {card.publisher}" if card.publisher else "Publisher not stated"
+
+
+def _whom(card: Card) -> str:
+    """Whom the promise protects, and in what."""
+    unit = card.guarantee.unit
+    if card.guarantee.adjacency == "replace-one":
+        return f"It protects what the data holds of one {unit}. That {article(unit)} is in the data is no secret."
+    return (
+        f"It protects one {unit}: whether {article(unit)} is in the data at all, and so all that the data holds of it."
+    )
+
+
+def _smaller(card: Card) -> str:
+    """What the number is, and which way is safer."""
+    unit = card.guarantee.unit
+    ends = f"Smaller is safer: at 0 nothing can be learnt about one {unit}, and there is no largest value."
+    if card.events:
+        return f"Epsilon, at a fixed delta, bounds how much one {unit} can change what comes out. {ends}"
+    return f"psi is how far one {unit} can move the numbers, divided by the noise that hides it. {ends}"
+
+
+def _marks(card: Card) -> tuple[Mark, ...]:
+    """This release, and the running total of its budget, on the scale."""
+    marks = [Mark("this release", card.promise.advantage)]
+    if card.total is not None:
+        total = Guarantee(card.total.psi, card.total.kappa)
+        marks.append(Mark(f"{card.total.budget}, so far", total.advantage))
+    return tuple(marks)
+
+
+def _comparison(g: Guarantee) -> str:
+    """The nearest known deployments on either side, by the same measure."""
+    known = [d for d in deployments() if d.trust == "central"]
+    below, above = [d for d in known if d.guarantee.psi <= g.psi], [d for d in known if d.guarantee.psi > g.psi]
+    near = [*below[-1:], *above[:1], *[d for d in above[1:] if "Census" in d.curator][:1]]
+    each = "; ".join(f"psi {up(d.guarantee.psi, 2)} for {d.name} ({d.curator}, per {d.unit})" for d in near)
+    return f"For comparison, published elsewhere: {each}. Other data and other units: a guide, not a limit."
+
+
+def _again(card: Card) -> str:
+    """What a second release would make of it."""
+    g = card.guarantee
+    twice = compose([g, g])
+    if g.psi == 0.0:
+        return "A second release like this one adds nothing to psi = 0."
+    one, both = up(g.psi, 3), up(twice.psi, 2)
+    right = per_thousand((1.0 + twice.advantage) / 2.0)
+    return (
+        f"Releases from the same data add up. After a second one like this the two together have psi {both}, not "
+        f"{up(2.0 * g.psi, 3)}: psi adds as the sides of a right triangle (the root of {one}² + {one}²). Whoever sees "
+        f"both is right at most {right} times in 1,000."
+    )
+
+
+def _not_promised(card: Card) -> tuple[str, ...]:
+    """What a reader might take for promised and is not."""
+    scope, unit = card.scope, card.guarantee.unit
+    elsewhere = [entry[0].upper() + entry[1:] for entry in scope.not_covered if entry]
+    inside = "Insiders: whoever keeps the data sees it as it is."
+    if not scope.trust_model.startswith("central"):
+        inside = f"Insiders: {scope.trust_model}."
+    said = [*(elsewhere or ["Anything else published from the same data"]), inside]
+    if card.promise.odds_multiplier(0.01) < float("inf"):
+        said.append("The 1 in 100: in one of 100 releases a suspicion may grow more than is said above.")
+    said.append(f"General findings: what the numbers say of all can be held against each {unit}, in the data or not.")
+    return tuple(entry if entry.endswith(".") else f"{entry}." for entry in said)
+
+
+def _errors(card: Card) -> tuple[str, ...]:
+    """How far off the numbers typically are."""
+    found, made = card.errors, card.mechanism
+    if not found and made.sigma is not None and made.noise_multiplier is None and not card.events:
+        found = (TypicalError("the number", made.sigma),)
+    if not found:
+        return ("Not stated.",)
+    return tuple(
+        f"{error.statistic}: off by about {error.standard_error:.3g}, in its own unit (95 of 100 times by less than "
+        f"{WIDER * error.standard_error:.3g}). This is the noise alone."
+        for error in found
+    )
+
+
+def _ledger(card: Card) -> Check:
+    """Whether the record of what was spent was verified."""
+    if card.ledger_head is None:
+        return Check("open", "Ledger: none given. Nothing here shows that every release was counted.")
+    head = f"(head {card.ledger_head[:14]}…)"
+    if card.ledger_check == "passed":
+        return Check("good", f"Ledger: verified. Every entry was recomputed for this card and agrees {head}.")
+    if card.ledger_check == "failed":
+        return Check("bad", f"Ledger: verification failed. An entry is not what was written {head}.")
+    return Check("open", f"Ledger: not verified. A head is stated {head}, and nobody checked it for this card.")
+
+
+def _audit(card: Card) -> Check:
+    """Whether somebody attacked the release to test the promise."""
+    audit = card.audit
+    if audit is None:
+        return Check("open", "Audit: none. Nobody is known to have attacked this release to test the promise.")
+    many = f" from {counted(audit)}" if counted(audit) else ""
+    found = f"psi is at least {down(audit.psi_lower)}{many}, with confidence {audit.confidence:g}"
+    if broken(card):
+        return Check("bad", f"Audit: failed. An attack shows that {found}: more than was promised.")
+    if audit.psi_lower > card.guarantee.psi:
+        return Check("open", f"Audit: undecided. An attack shows that {found}; the promise allows failure with kappa.")
+    return Check("good", f"Audit: passed. An attack shows that {found}: no more than was promised. No proof, a test.")
