@@ -21,6 +21,7 @@ from psidp.cli.tables import console, table
 from psidp.curator import ask
 from psidp.curator.answer import Answer
 from psidp.curator.curator import Curator
+from psidp.curator.derived_columns import derived_table
 from psidp.curator.groups import PrivateGroups, key_from_text
 from psidp.curator.plan import Plan
 from psidp.curator.query import CLIPPING_SHARE
@@ -60,7 +61,7 @@ def release_table(
     deviation_of: Annotated[Words, _many("--deviation", "column:lower:upper")] = [],  # noqa: B006
     histogram_of: Annotated[Words, _many("--histogram", "column:edge,edge,...")] = [],  # noqa: B006
     quantiles_of: Annotated[Words, _many("--quantiles", "column:edge,edge,...:0.25,0.5,0.75")] = [],  # noqa: B006
-    by: Annotated[Words, _many("--by", "column that makes groups; may be repeated")] = [],  # noqa: B006
+    by: Annotated[Words, _many("--by", 'column that makes groups, or "month(visited)"; may be repeated')] = [],  # noqa: B006
     groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, or a,b,c")] = "",
     private_groups: Annotated[str, typer.Option("--private-groups", help="choose the groups: kappa:at_most")] = "",
     where: given.Where = [],  # noqa: B006
@@ -177,10 +178,14 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
         return None
     if groups.lower().endswith((".csv", ".parquet")):
         return Path(groups)
-    schema = curator.table.schema()
-    if len(by) != 1 or by[0] not in schema:
-        raise ValueError("groups in a list need one --by column of the table; for several columns give a .csv file.")
-    return [key_from_text(word, by[0], schema[by[0]]) for word in groups.split(",")]
+    made = derived_table(curator.table, by, (), curator.untyped)
+    schema, names = made.table.schema(), [name for name in made.by if name not in made.values] or list(made.by)
+    if len(names) != 1 or names[0] not in schema:
+        raise ValueError(
+            "groups in a list need one --by column of the table, besides those whose values are known, such as months; "
+            "for several columns give a .csv file."
+        )
+    return [key_from_text(word, names[0], schema[names[0]]) for word in groups.split(",")]
 
 
 def with_progress(curator: Curator, work: Callable[[], Given]) -> Given:

@@ -17,7 +17,7 @@ from typing import Any
 
 from psidp.curator.row_sql import ibis_library, real, usable
 
-__all__ = ["TYPES", "check_kind", "key_types", "merging", "read_as", "read_for", "with_keys", "with_types"]
+__all__ = ["TYPES", "check_kind", "key_types", "merging", "read_as", "read_kind", "with_keys", "with_types"]
 
 TYPES = ("string", "int64", "float64", "boolean", "date", "timestamp")
 """What can be declared."""
@@ -67,17 +67,17 @@ def read_as(column: Any, kind: str) -> Any:
     return ibis.cases((column.re_search(INSTANT), column.try_cast("timestamp")))
 
 
-def read_for(column: Any, word: str) -> Any:
-    """A column of text in the type of the value that it is compared with; as text where that stands in quotes."""
+def read_kind(word: str) -> str:
+    """The type in which a column of text is read where it meets this bare word: numbers, dates, truth values, text."""
     if word.lower() in ("true", "false"):
-        return read_as(column, "boolean")
+        return "boolean"
     with suppress(ValueError):
         if isfinite(float(word)):
-            return read_as(column, "float64")
+            return "float64"
     with suppress(ValueError):
         datetime.datetime.fromisoformat(word)
-        return read_as(column, "timestamp")
-    return column
+        return "timestamp"
+    return "string"
 
 
 def key_types(groups: Iterable[Sequence[Any]], by: Sequence[str], untyped: Iterable[str]) -> dict[str, str]:

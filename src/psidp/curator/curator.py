@@ -14,6 +14,7 @@ from psidp.curator.cube import Cube
 from psidp.curator.cube_plan import CubePlan, cube_planned, cube_words, prepare_cube
 from psidp.curator.cube_price import Errors
 from psidp.curator.cube_query import Bound, CubeQuery, cube_question
+from psidp.curator.derived_columns import derived_table, with_groups
 from psidp.curator.engine import Engine, open_source
 from psidp.curator.estimate import Estimate, estimates, flagged
 from psidp.curator.execute import Drawn, Part, prepare
@@ -151,9 +152,10 @@ class Curator:
         Args:
             asks: what is asked: psidp.ask.count(), psidp.ask.sum("cost", 0, 5000), ...
             psi: what all of it costs together, (0, inf); shared by psi^2 in proportion to the aggregates' weights.
-            by: column or columns that make groups.
-            groups: the groups: public ones, or psidp.PrivateGroups(kappa=..., at_most=...).
-            where: which rows, such as "age >= 18" or ibis._.age >= 18.
+            by: column or columns that make groups, or what is derived from them, such as "month(visited)".
+            groups: the groups: public ones, or psidp.PrivateGroups(kappa=..., at_most=...). They may be left out for
+                derived columns whose values are known, such as months.
+            where: which rows, such as "age >= 18 and ward in ('A', 'B')" or ibis._.age >= 18.
             contribution: rows' worth that one unit may add, [1, 2^20], or "auto"; an aggregate's own goes first.
             confidence: chance that an interval covers.
             clipping_share: part of psi^2, [0, 0.5], that goes into measuring how many units were clipped and how much
@@ -271,6 +273,7 @@ class Curator:
         Args:
             columns: each column with its public values: {"origin": ["EWR", "JFK"], "month": range(1, 13), "delay":
                 psidp.ask.bins(edges)}; psidp.ask.ordered(edges) where cumulative sums or quantiles are asked of it.
+                None for a derived column whose values are known: {"month(visited)": None}.
             tables: psidp.ask.up_to(3) for all of one to three columns, or a list such as [("origin", "month")].
             measures: what is asked of every cell: psidp.ask.count(), .sum("fare", 0, 100), .mean("delay", -60, 180).
             psi: what all of it costs together. errors: instead, standard errors that counts shall have, by table or by
@@ -308,8 +311,12 @@ class Curator:
         errors: Errors | None, balance: Balance, contribution: Contribution, bound: Bound, where: Any,
         confidence: float, clipping_share: float,
     ) -> CubeQuery:  # fmt: skip
+        made = derived_table(self.table, columns if isinstance(columns, Mapping) else (), measures, self.untyped)
+        if isinstance(columns, Mapping):
+            given = zip(made.by, columns.values(), strict=True)
+            columns = {name: made.values.get(name) if values is None else values for name, values in given}
         return cube_question(
-            self.table, self.unit, columns=columns, tables=tables, measures=measures, psi=psi, errors=errors,
+            made.table, self.unit, columns=columns, tables=tables, measures=made.asks, psi=psi, errors=errors,
             balance=balance, contribution=contribution, clipping_share=clipping_share, bound=bound, where=where,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, source=self._source,
             untyped=self.untyped,
@@ -326,8 +333,10 @@ class Curator:
         confidence: float,
         clipping_share: float = CLIPPING_SHARE,
     ) -> Query:
+        made = derived_table(self.table, by, asks, self.untyped)
         return question(
-            self.table, self.unit, asks, by=by, groups=groups, where=where, psi=psi, contribution=contribution,
+            made.table, self.unit, made.asks, by=made.by, groups=with_groups(made, groups, self._source),
+            where=where, psi=psi, contribution=contribution,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, clipping_share=clipping_share,
             source=self._source, untyped=self.untyped,
         )  # fmt: skip
