@@ -1,6 +1,5 @@
 """psidp release table: private statistics of a table, from a file or a database, paid from a ledger."""
 
-import csv
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from psidp.cli import options
+from psidp.cli import options, publishing
 from psidp.cli import table_options as given
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console, table
@@ -37,7 +36,6 @@ __all__ = [
     "release_table",
     "shown",
     "with_progress",
-    "write_answer",
 ]
 
 Words = given.Words
@@ -78,7 +76,12 @@ def release_table(
     adjacency: given.AdjacencyOrBudgets = "",
     protects: given.Protects = "",
     same_unit: given.SameUnit = "",
-    output: Annotated[str, typer.Option("--output", "-o", help="write the answer to this .csv file")] = "",
+    output: publishing.Output = "",
+    figure: publishing.FigureAt = "",
+    rounded: publishing.Rounded = False,
+    whole: publishing.Whole = False,
+    non_negative: publishing.NonNegative = False,
+    suppress_below: publishing.SuppressBelow = 0.0,
     plan: given.PlanOnly = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -95,8 +98,8 @@ def release_table(
     asks += [ask.histogram(*edges_of(word)) for word in histogram_of] + [_quantiles(word) for word in quantiles_of]
     if bool(unit_column) == rows_are_units:
         raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
-    if output and not (output.lower().endswith(".csv") and Path(output).parent.is_dir()):
-        raise ValueError(f"the output must be a .csv file in a folder that exists, got {output!r}.")
+    publishing.check_files(output, figure)
+    publishing.check_steps(asks, whole, non_negative, suppress_below)
     curator = Curator(
         source, unit_column or None, ledger=Ledger(ledger) if ledger else None, budget=budget or None,
         name=name or None,
@@ -115,7 +118,8 @@ def release_table(
         )
     finally:
         curator.dispose()
-    return _show(answer, output, as_json)
+    answer = publishing.published(answer, whole=whole, non_negative=non_negative, rounded=rounded, below=suppress_below)
+    return _show(answer, output, figure, as_json)
 
 
 def bounds(word: str) -> tuple[str, float, float]:
@@ -214,38 +218,28 @@ def with_progress(curator: Curator, work: Callable[[], Given]) -> Given:
 
 
 def _show_plan(plan: Plan, as_json: bool) -> None:
-    """What would run, then what it is worth."""
+    """What it would be worth and cost, then what would run."""
     if as_json:
         return show_json(plan.to_dict())
-    for sql in plan.sql:
-        typer.echo(f"{sql}\n")
-    return typer.echo(plan.summary())
+    typer.echo(plan.summary())
+    for number, sql in enumerate(plan.sql, 1):
+        typer.echo(f"\n-- query {number} of {len(plan.sql)}\n{sql}")
+    return None
 
 
-def _show(answer: Answer, output: str, as_json: bool) -> None:
+def _show(answer: Answer, output: str, figure: str, as_json: bool) -> None:
     """The answer as a table, JSON or a file; its words beside it."""
     if output:
-        _save(answer, output)
+        publishing.save_answer(answer, output)
+    if figure:
+        publishing.save_figure(answer, figure)
     if as_json:
         return show_json(answer.to_dict() | {"left": answer.left, "stored": answer.stored})
     if not sys.stdout.isatty() and not output:
-        write_answer(answer, sys.stdout)
+        publishing.write_answer(answer, sys.stdout)
     else:
         console.print(shown(answer))
     return typer.echo(answer.summary(), err=True)
-
-
-def _save(answer: Answer, output: str) -> None:
-    """The answer in a file; where that fails, on standard output, since it is released and paid for."""
-    try:
-        with Path(output).open("w", newline="", encoding="utf-8") as file:
-            write_answer(answer, file)
-    except OSError as error:
-        write_answer(answer, sys.stdout)
-        raise ValueError(
-            f"the answer could not be written to {output!r} ({error.strerror}). It is released all the same, and "
-            "stands on standard output instead."
-        ) from error
 
 
 def shown(answer: Answer) -> Any:
@@ -256,10 +250,3 @@ def shown(answer: Answer) -> Any:
         words = ("NULL" if k is None else str(k) for k in key)
         made.add_row(*(Text(word) for word in (*words, e.statistic, *numbers, e.flag)))
     return made
-
-
-def write_answer(answer: Answer, file: Any) -> None:
-    """CSV, one line for each group and statistic."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(answer.names)
-    writer.writerows(list(row.values()) for row in answer)

@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import nan
 from pathlib import Path
@@ -24,6 +25,8 @@ from psidp.curator.plan import Plan, planned
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream
 from psidp.curator.stream_question import check_groups, check_wait, place_of, stream_question
+from psidp.guarantee import Guarantee
+from psidp.maths.rounding import digits_down
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.strategies.residual_plan import Balance
 from psidp.symbols import check_text
@@ -130,9 +133,9 @@ class Curator:
         clipping_share: float = CLIPPING_SHARE,
     ) -> Plan:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
-        return planned(
-            self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share), self._engine
-        )
+        asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share)
+        made = planned(asked, self._engine)
+        return replace(made, notes=(*made.notes, *self._standing(asked.guarantee)))
 
     def release(
         self,
@@ -293,6 +296,16 @@ class Curator:
         )
         ready = partial(prepare_cube, asked, self._engine)
         return self._released(asked, ready, Cube.from_dict, cube_words(asked), purpose, retry_key)
+
+    def _standing(self, guarantee: Guarantee) -> list[str]:
+        """Whether the budget has enough for a release, in words; nothing is spent."""
+        if self.ledger is None:
+            return []
+        left = self.ledger.remaining(self.budget)
+        enough = guarantee.psi <= left.psi and guarantee.kappa <= left.kappa
+        kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
+        said = "enough for this release" if enough else "less than this release needs: it would be refused"
+        return [f"Budget {self.budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left, {said}."]
 
     def _released(
         self, asked: Query | CubeQuery, prepare: Callable[[], Callable[[], Given]],

@@ -154,8 +154,8 @@ class _Rules:
         except UnfitError as unfit:
             reason = str(unfit) or (
                 "be made of comparisons of like with like, isin, isnull, contains, like, and, or, not, parts of dates "
-                f"and the like: {type(node).__name__} could fail on some row{_kinds(node)}, and the failure would speak of "
-                "that row. Make it a column of the table first."
+                f"and the like: {type(node).__name__} could fail on some row{_kinds(node)}, and the failure would "
+                "speak of that row. Make it a column of the table first."
             )
         raise ValueError(f"{self.role} must {reason}")
 
