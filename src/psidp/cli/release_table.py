@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from psidp.cli import options, publishing
@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 Words = given.Words
+STOPPED = 130
+"""Exit code of a command that Ctrl-C ended."""
 Given = TypeVar("Given")
 
 
@@ -194,10 +196,20 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
 
 def with_progress(curator: Curator, work: Callable[[], Given]) -> Given:
     """The answer, with a bar on standard error while the engine works, if somebody watches."""
+    try:
+        return _watched(curator, work)
+    except KeyboardInterrupt as stop:
+        said = str(stop) or "nothing was released"
+    typer.echo(f"psidp: stopped; {said}.", err=True)
+    raise typer.Exit(STOPPED)
+
+
+def _watched(curator: Curator, work: Callable[[], Given]) -> Given:
+    """The answer, with a bar that knows the time left where the engine tells how far it is."""
     screen = Console(stderr=True)
     if not screen.is_terminal:
         return work()
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     done = Event()
     with Progress(*columns, console=screen, transient=True) as progress:
         task = progress.add_task("the engine counts", total=None)

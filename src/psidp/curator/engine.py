@@ -29,6 +29,8 @@ SPECIAL = "[*?"
 """DuckDB takes a path with one of these for a pattern of many files. Here a path means one file."""
 
 READ, DATABASES = (".parquet", ".csv"), (".duckdb", ".db")
+PROGRESS = ("SET enable_progress_bar = true", "SET enable_progress_bar_print = false", "SET progress_bar_time = 100")
+"""DuckDB keeps count of how far a query is, and prints nothing."""
 GUESSING = ("READ_CSV", "READ_JSON", "READ_NDJSON", "PANDAS_SCAN", "SNIFF")
 Answered = TypeVar("Answered")
 
@@ -96,6 +98,8 @@ def connect(ibis: Any, database: str = ":memory:", read_only: bool = False) -> A
     """A DuckDB of ours. What memory cannot hold goes to a folder that nobody else may enter, and that ends with it."""
     folder = tempfile.mkdtemp(prefix="psidp-")
     connection = ibis.duckdb.connect(database, read_only=read_only, temp_directory=folder)
+    for setting in PROGRESS:
+        connection.con.execute(setting)
     connection.spilled = weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
     return connection
 
@@ -242,11 +246,14 @@ def _spark(ibis: Any, engine: str) -> Any:
 
 def silenced(engine: str, work: Callable[[], Answered]) -> Answered:
     """What the engine gives; or an error that has none of its words, which may quote a row or a password, nor the error
-    it came from."""
+    it came from. Ctrl-C stays Ctrl-C: DuckDB answers it with an error of its own."""
     try:
         return work()
     except Exception as error:
         kind = type(error).__name__
+        stopped = kind == "InterruptException" or (kind == "RuntimeError" and str(error) == "Query interrupted")
+    if stopped:
+        raise KeyboardInterrupt
     raise EngineError(engine, kind)
 
 

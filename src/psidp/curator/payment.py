@@ -1,6 +1,9 @@
 """Payment: a release is prepared, paid for through the ledger, drawn and stored, in this order."""
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -8,7 +11,7 @@ from psidp.guarantee import Guarantee
 from psidp.ledger.budget import shorten
 from psidp.maths.rounding import digits_down
 
-__all__ = ["Given", "Paid", "Payer"]
+__all__ = ["Given", "Paid", "Payer", "held_back", "stopping"]
 
 
 class Paid(Protocol):
@@ -58,8 +61,14 @@ class Payer:
             request=request() if retry_key else None,
             event={"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit},
         )
-        draw = None if self._settled(guarantee, retry_key) else prepare()
-        with spend as entry:
+        with stopping("nothing was spent"):
+            draw = None if self._settled(guarantee, retry_key) else prepare()
+        if retry_key:
+            kept = f"the spend stays, and the answer is stored under retry_key {retry_key!r}: ask again for it"
+            hold = held_back(kept)
+        else:
+            hold = stopping("the spend stays, and nothing was released: a retry_key would have let it go on")
+        with hold, spend as entry:
             values = entry.answer(lambda: (draw or prepare())().to_dict())
         left = self.ledger.remaining(self.budget)
         kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
@@ -72,3 +81,42 @@ class Payer:
             return True
         left = self.ledger.remaining(self.budget)
         return not (guarantee.psi <= left.psi and guarantee.kappa <= left.kappa)
+
+
+@contextmanager
+def stopping(words: str) -> Iterator[None]:
+    """Within it, Ctrl-C stops at once, and says what that means for the budget."""
+    try:
+        yield
+        return
+    except KeyboardInterrupt as stop:
+        said = str(stop) or words
+    raise KeyboardInterrupt(said)
+
+
+@contextmanager
+def held_back(words: str) -> Iterator[None]:
+    """Within it, a first Ctrl-C waits until the end and is raised there; a second one stops at once.
+
+    Only the main thread is told of Ctrl-C, and only a handler of Python's can be put back.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+    seen: list[int] = []
+
+    def wait(number: int, _: object) -> None:
+        if seen:
+            raise KeyboardInterrupt(
+                "the spend stays, and nothing was released: the same retry_key asks again, and pays"
+            )
+        seen.append(number)
+
+    signal.signal(signal.SIGINT, wait)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if seen:
+        raise KeyboardInterrupt(words)
