@@ -285,3 +285,15 @@ def test_months_and_conditions_are_written_on_the_command_line(psidp, files):
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["m"] for row in rows] == 2 * [str(m) for m in range(1, 13)]
     assert [round(float(row["value"])) for row in rows] == 2 * [10, 10, 10, *[0] * 9]
+
+
+def test_a_public_table_is_joined_on_the_command_line(psidp, files):
+    (files / "regions.csv").write_text("ward,region\nA,north\nB,south\n")
+    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--by", "region", "--psi", 1e6]
+    code, out, _ = psidp(*asked, "--contribution", 5, "--join", f"{files / 'regions.csv'}:ward")
+    assert code == 0
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [(row["region"], round(float(row["value"]))) for row in rows] == [("north", 100), ("south", 100)]
+    code, _, err = psidp(*asked, "--join", "regions.csv")
+    assert code == 2
+    assert "must be file:column" in err

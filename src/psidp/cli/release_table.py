@@ -33,6 +33,7 @@ __all__ = [
     "contribution_of",
     "edges_of",
     "groups_of",
+    "joined_by",
     "release_table",
     "shown",
     "with_progress",
@@ -75,6 +76,7 @@ def release_table(
     engine: given.EngineAt = "",
     name: given.TableName = "",
     types: given.Types = [],  # noqa: B006
+    joins: given.Joins = [],  # noqa: B006
     adjacency: given.AdjacencyOrBudgets = "",
     protects: given.Protects = "",
     same_unit: given.SameUnit = "",
@@ -108,6 +110,8 @@ def release_table(
         adjacency=check_adjacency(adjacency) if adjacency else None, protects=protects or None, engine=engine or None,
         same_unit=same_unit, types=dict(map(column_type, types)),
     )  # fmt: skip
+    for word in joins:
+        curator = curator.join(*joined_by(word))
     question: dict[str, Any] = {
         "psi": psi, "by": by, "groups": groups_of(curator, by, groups, private_groups), "where": where,
         "confidence": confidence, "contribution": contribution_of(contribution), "clipping_share": clipping_share,
@@ -138,6 +142,14 @@ def column_type(word: str) -> tuple[str, str]:
     if not colon:
         raise ValueError(f"a type must be column:type, such as age:int64, got {word!r}.")
     return column, kind
+
+
+def joined_by(word: str) -> tuple[str, str]:
+    """file:column; the file itself may contain colons."""
+    file, colon, column = word.rpartition(":")
+    if not colon:
+        raise ValueError(f"a public table must be file:column, such as wards.csv:ward, got {word!r}.")
+    return file, column
 
 
 def edges_of(word: str) -> tuple[str, list[float]]:
@@ -184,7 +196,7 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
         return None
     if groups.lower().endswith((".csv", ".parquet")):
         return Path(groups)
-    made = derived_table(curator.table, by, (), curator.untyped)
+    made = derived_table(curator.table, by, (), curator.untyped, curator.public)
     schema, names = made.table.schema(), [name for name in made.by if name not in made.values] or list(made.by)
     if len(names) != 1 or names[0] not in schema:
         raise ValueError(

@@ -11,6 +11,7 @@ __all__ = [
     "Confidence",
     "Contribution",
     "EngineAt",
+    "Joins",
     "LedgerAt",
     "PlanOnly",
     "Protects",
@@ -46,6 +47,7 @@ RetryKey = Annotated[
 EngineAt = Annotated[str, typer.Option("--engine", help="postgresql://... or spark://...; DuckDB unless told")]
 TableName = Annotated[str, typer.Option("--table", help="which table of a .duckdb file")]
 Types = Annotated[Words, typer.Option("--type", help="column:type of a .csv file, such as age:int64; may be repeated")]
+Joins = Annotated[Words, typer.Option("--join", help="a public table and its key, such as wards.csv:ward; repeatable")]
 AdjacencyOrBudgets = Annotated[
     str, typer.Option("--adjacency", help="add-remove or replace-one; the budget's unless told")
 ]

@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from math import nan
@@ -15,18 +16,17 @@ from psidp.curator.cube import Cube
 from psidp.curator.cube_plan import CubePlan, cube_planned, cube_words, prepare_cube
 from psidp.curator.cube_price import Errors
 from psidp.curator.cube_query import Bound, CubeQuery, cube_question
-from psidp.curator.derived_columns import derived_table, with_groups
+from psidp.curator.derived_columns import derived_cube, derived_table, with_groups
 from psidp.curator.engine import Engine, open_source
 from psidp.curator.estimate import Estimate, estimates, flagged
 from psidp.curator.execute import Drawn, Part, prepare
 from psidp.curator.notes import flag_notes, notes_on, private_groups, what_clipping_took
-from psidp.curator.payment import Given, Payer
+from psidp.curator.payment import Given, Payer, standing
 from psidp.curator.plan import Plan, planned
+from psidp.curator.public_table import joined_table
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream
 from psidp.curator.stream_question import check_groups, check_wait, place_of, stream_question
-from psidp.guarantee import Guarantee
-from psidp.maths.rounding import digits_down
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.strategies.residual_plan import Balance
 from psidp.symbols import check_text
@@ -101,6 +101,7 @@ class Curator:
         self._engine = Engine(self.table)
         self._opened = self.table is not table
         self._source = table
+        self.public: Mapping[str, tuple[Any, ...]] = {}
 
     def __repr__(self) -> str:
         kept = f", budget={self.budget!r}" if self.budget else ""
@@ -116,6 +117,20 @@ class Curator:
         """Close the connection that was opened for a file, a frame or an address; one of your own stays open."""
         if self._opened:
             self._engine.dispose()
+
+    def join(self, public: Any, on: str, columns: Sequence[str] | None = None) -> Self:
+        """A curator whose table has columns of a public table besides, looked up by a key that is unique there.
+
+        Args:
+            public: {"ward": ["A", "B"], "region": ["north", "south"]}, a frame, an Ibis table, or a .csv or .parquet
+                file. on: the key, a column of both. columns: those to take; all unless told.
+
+        Rows whose key is not there have NULL. The values are public, so that groups of such a column may be left out.
+        """
+        made = joined_table(self.table, public, on, columns, self.untyped, self._source)
+        joined = copy(self)
+        joined.table, joined.public = made.table, {**self.public, **made.values}
+        return joined
 
     def progress(self) -> float | None:
         """Percent of the running query that is done, where the engine says so; for another thread to ask."""
@@ -135,7 +150,9 @@ class Curator:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share)
         made = planned(asked, self._engine)
-        return replace(made, notes=(*made.notes, *self._standing(asked.guarantee)))
+        if self.ledger is None:
+            return made
+        return replace(made, notes=(*made.notes, standing(self.ledger, str(self.budget), asked.guarantee)))
 
     def release(
         self,
@@ -297,16 +314,6 @@ class Curator:
         ready = partial(prepare_cube, asked, self._engine)
         return self._released(asked, ready, Cube.from_dict, cube_words(asked), purpose, retry_key)
 
-    def _standing(self, guarantee: Guarantee) -> list[str]:
-        """Whether the budget has enough for a release, in words; nothing is spent."""
-        if self.ledger is None:
-            return []
-        left = self.ledger.remaining(self.budget)
-        enough = guarantee.psi <= left.psi and guarantee.kappa <= left.kappa
-        kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
-        said = "enough for this release" if enough else "less than this release needs: it would be refused"
-        return [f"Budget {self.budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left, {said}."]
-
     def _released(
         self, asked: Query | CubeQuery, prepare: Callable[[], Callable[[], Given]],
         read: Callable[[dict[str, Any]], Given], words: str, purpose: str, retry_key: str,
@@ -324,12 +331,9 @@ class Curator:
         errors: Errors | None, balance: Balance, contribution: Contribution, bound: Bound, where: Any,
         confidence: float, clipping_share: float,
     ) -> CubeQuery:  # fmt: skip
-        made = derived_table(self.table, columns if isinstance(columns, Mapping) else (), measures, self.untyped)
-        if isinstance(columns, Mapping):
-            given = zip(made.by, columns.values(), strict=True)
-            columns = {name: made.values.get(name) if values is None else values for name, values in given}
+        made = derived_cube(self.table, columns, measures, self.untyped, self.public)
         return cube_question(
-            made.table, self.unit, columns=columns, tables=tables, measures=made.asks, psi=psi, errors=errors,
+            made.table, self.unit, columns=made.columns, tables=tables, measures=made.asks, psi=psi, errors=errors,
             balance=balance, contribution=contribution, clipping_share=clipping_share, bound=bound, where=where,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, source=self._source,
             untyped=self.untyped,
@@ -346,7 +350,7 @@ class Curator:
         confidence: float,
         clipping_share: float = CLIPPING_SHARE,
     ) -> Query:
-        made = derived_table(self.table, by, asks, self.untyped)
+        made = derived_table(self.table, by, asks, self.untyped, self.public)
         return question(
             made.table, self.unit, made.asks, by=made.by, groups=with_groups(made, groups, self._source),
             where=where, psi=psi, contribution=contribution,

@@ -6,6 +6,7 @@ Its groups may be left out where the definition says them all: a month is 1 to 1
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 from psidp.curator.ask import Aggregate
@@ -15,11 +16,12 @@ from psidp.curator.filters import derived_side, text_rules
 from psidp.curator.groups import PrivateGroups, key_tuples, refuse_own_groups
 from psidp.curator.row_sql import ibis_library
 
-__all__ = ["DerivedTable", "derived_table", "with_groups"]
+__all__ = ["DerivedTable", "derived_cube", "derived_table", "with_groups"]
 
 LONGEST_NAME = 63
 """Bytes of a name that PostgreSQL keeps; what is longer would be cut, and might meet another."""
 
+NOTHING: Mapping[str, tuple[Any, ...]] = MappingProxyType({})
 ENGINES = ("duckdb", "postgres", "pyspark")
 
 
@@ -29,20 +31,24 @@ class DerivedTable:
 
     Args:
         table: the Ibis table with them. by: the names of the columns that make groups. asks: the aggregates, of columns
-            that the table has. values: all values of derived columns whose definition says them.
+            that the table has. values: all values of derived columns whose definition says them. columns: of a cube.
     """
 
     table: Any
     by: tuple[str, ...]
     asks: tuple[Aggregate, ...]
     values: Mapping[str, tuple[Any, ...]]
+    columns: Any = None
 
 
-def derived_table(table: Any, by: Any, asks: Sequence[Any], untyped: frozenset[str]) -> DerivedTable:
+def derived_table(
+    table: Any, by: Any, asks: Sequence[Any], untyped: frozenset[str], known: Mapping[str, tuple[Any, ...]] = NOTHING
+) -> DerivedTable:
     """The table with what `by` and the aggregates derive from its columns; refused by schema and form alone.
 
     Args:
-        by: names of columns, texts such as "month(visited)" or "left(zip, 2) as area", or Ibis expressions.
+        by: names of columns, texts such as "month(visited)" or "left(zip, 2) as area", or Ibis expressions. known: all
+            values of columns that a public table gave.
     """
     sides: dict[str, Side] = {}
     names = [_named(table, given, "by", untyped, sides) for given in _listed(by)]
@@ -52,10 +58,21 @@ def derived_table(table: Any, by: Any, asks: Sequence[Any], untyped: frozenset[s
         else a
         for a in asks
     )
-    known = {name: side.values for name, side in sides.items() if side.values is not None}
+    known = {**known, **{name: side.values for name, side in sides.items() if side.values is not None}}
     if sides:
         table = table.mutate(**{name: side.value for name, side in sides.items()})
     return DerivedTable(table, tuple(names), made, known)
+
+
+def derived_cube(
+    table: Any, columns: Any, measures: Sequence[Any], untyped: frozenset[str], known: Mapping[str, tuple[Any, ...]]
+) -> DerivedTable:
+    """The same for the columns of a cube; None stands for all values of one whose definition says them."""
+    if not isinstance(columns, Mapping):
+        return replace(derived_table(table, (), measures, untyped), columns=columns)
+    made = derived_table(table, columns, measures, untyped, known)
+    given = zip(made.by, columns.values(), strict=True)
+    return replace(made, columns={n: made.values.get(n) if values is None else values for n, values in given})
 
 
 def with_groups(derived: DerivedTable, groups: Any, source: Any) -> Any:

@@ -11,7 +11,7 @@ from psidp.guarantee import Guarantee
 from psidp.ledger.budget import shorten
 from psidp.maths.rounding import digits_down
 
-__all__ = ["Given", "Paid", "Payer", "held_back", "stopping"]
+__all__ = ["Given", "Paid", "Payer", "held_back", "standing", "stopping"]
 
 
 class Paid(Protocol):
@@ -81,6 +81,15 @@ class Payer:
             return True
         left = self.ledger.remaining(self.budget)
         return not (guarantee.psi <= left.psi and guarantee.kappa <= left.kappa)
+
+
+def standing(ledger: Any, budget: str, guarantee: Guarantee) -> str:
+    """Whether a budget has enough for a release, in words; nothing is spent."""
+    left = ledger.remaining(budget)
+    enough = guarantee.psi <= left.psi and guarantee.kappa <= left.kappa
+    kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
+    said = "enough for this release" if enough else "less than this release needs: it would be refused"
+    return f"Budget {budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left, {said}."
 
 
 @contextmanager
