@@ -17,7 +17,17 @@ from typing import Any
 
 from psidp.curator.row_sql import ibis_library, real, usable
 
-__all__ = ["TYPES", "check_kind", "key_types", "merging", "read_as", "read_kind", "with_keys", "with_types"]
+__all__ = [
+    "TYPES",
+    "check_kind",
+    "has_columns",
+    "key_types",
+    "merging",
+    "read_as",
+    "read_kind",
+    "with_keys",
+    "with_types",
+]
 
 TYPES = ("string", "int64", "float64", "boolean", "date", "timestamp")
 """What can be declared."""
@@ -41,6 +51,13 @@ ALIKE = (("a", "A"), ("a", "a "), ("a", "\u00e1"), ("\u00e9", "e\u0301"), ("ss",
 
 FINEST = 6
 """Digits of a second that Python's instants have."""
+
+
+def has_columns(table: Any, by: Any, asks: Iterable[Any]) -> bool:
+    """Whether a table has all columns that make groups and that aggregates are about, so that none is derived."""
+    names = by if isinstance(by, list | tuple) else () if by is None else (by,)
+    about = [name for a in asks if (name := getattr(a, "column", None)) is not None]
+    return all(isinstance(name, str) and name in table.columns for name in (*names, *about))
 
 
 def with_types(table: Any, types: Mapping[str, str]) -> Any:

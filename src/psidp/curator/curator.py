@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate, Contribution, UpTo, count
 from psidp.curator.calendar import Calendar, Every, as_date
+from psidp.curator.column_types import has_columns
 from psidp.curator.cube import Cube
 from psidp.curator.cube_plan import CubePlan, cube_planned, cube_words, prepare_cube
 from psidp.curator.cube_price import Errors
@@ -350,9 +351,12 @@ class Curator:
         confidence: float,
         clipping_share: float = CLIPPING_SHARE,
     ) -> Query:
-        made = derived_table(self.table, by, asks, self.untyped, self.public)
+        table = self.table
+        if self.public or not has_columns(table, by, asks):
+            made = derived_table(table, by, asks, self.untyped, self.public)
+            table, by, asks, groups = made.table, made.by, made.asks, with_groups(made, groups, self._source)
         return question(
-            made.table, self.unit, made.asks, by=made.by, groups=with_groups(made, groups, self._source),
+            table, self.unit, asks, by=by, groups=groups,
             where=where, psi=psi, contribution=contribution,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, clipping_share=clipping_share,
             source=self._source, untyped=self.untyped,

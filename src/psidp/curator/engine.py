@@ -80,9 +80,9 @@ def open_source(
     if engine is not None:
         return Source(_in_database(ibis, engine, str(source))).declared(types)
     if isinstance(source, str | Path) or paths_in(source):
-        files = source_files(source)
-        opened = _in_file(ibis, Path(source), name) if files is None else _in_files(ibis, files)
-        return opened.declared(types)
+        one = isinstance(source, str | Path) and Path(source).is_file()
+        files = None if one else source_files(source)
+        return (_in_file(ibis, Path(source), name) if files is None else _in_files(ibis, files)).declared(types)
     frame, untyped = arrow_frame(source, types or {})
     connection = connect(ibis)
     connection.con.register("frame", frame)
@@ -121,18 +121,21 @@ def _in_file(ibis: Any, path: Path, name: str | None) -> Source:
         raise ValueError(f"name (which table of the file) must be given for {str(path)!r}.")
     if not path.is_file():
         raise ValueError(f"the table must be a file that exists, got {str(path)!r}.")
-    if is_sqlite(path):
+    if kind in DATABASES and is_sqlite(path):
         _check_engine("sqlite")
     if kind in DATABASES:
         return Source(_without_guesses(_named(connect(ibis, str(path.resolve()), read_only=True), str(name))))
-    return _in_files(ibis, SourceFiles((path.resolve(),), str(path.resolve())))
+    if kind == ".csv":
+        return _csv(ibis, [path.resolve()], str(path.resolve()))
+    pattern = pattern_of(path.resolve())  # before a connection is open
+    return Source(_parquet(connect(ibis), str(path.resolve()), [pattern]))
 
 
 def _in_files(ibis: Any, files: SourceFiles) -> Source:
-    """A table that DuckDB reads from one or several .parquet or .csv files."""
+    """A table that DuckDB reads from several .parquet or .csv files."""
     if files.kind == ".csv":
-        return _csv(ibis, files)
-    patterns = [pattern_of(path) for path in files.paths]  # before a connection is open
+        return _csv(ibis, files.paths, files.name)
+    patterns = [pattern_of(path) for path in files.paths]
     return Source(_parquet(connect(ibis), files.name, patterns))
 
 
@@ -149,11 +152,11 @@ def pattern_of(path: Path) -> str:
     return "".join(f"[{letter}]" if letter in SPECIAL else letter for letter in text)
 
 
-def _csv(ibis: Any, files: SourceFiles) -> Source:
+def _csv(ibis: Any, paths: Sequence[Path], name: str) -> Source:
     """CSV files as a view that bears their name, the same whenever and from wherever it is opened; all of it text."""
-    file, connection = CsvFile(*files.paths), connect(ibis)
-    connection.con.register(files.name, file)
-    return Source(connection.table(files.name), frozenset(file.names))
+    file, connection = CsvFile(*paths), connect(ibis)
+    connection.con.register(name, file)
+    return Source(connection.table(name), frozenset(file.names))
 
 
 def _parquet(connection: Any, name: str, patterns: list[str]) -> Any:
