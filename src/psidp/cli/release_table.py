@@ -76,6 +76,7 @@ def release_table(
     engine: given.EngineAt = "",
     name: given.TableName = "",
     types: given.Types = [],  # noqa: B006
+    missing: given.Missing = [],  # noqa: B006
     joins: given.Joins = [],  # noqa: B006
     adjacency: given.AdjacencyOrBudgets = "",
     protects: given.Protects = "",
@@ -108,7 +109,7 @@ def release_table(
         source, unit_column or None, ledger=Ledger(ledger) if ledger else None, budget=budget or None,
         name=name or None,
         adjacency=check_adjacency(adjacency) if adjacency else None, protects=protects or None, engine=engine or None,
-        same_unit=same_unit, types=dict(map(column_type, types)),
+        same_unit=same_unit, types=dict(map(column_type, types)), missing=missing or None,
     )  # fmt: skip
     for word in joins:
         curator = curator.join(*joined_by(word))

@@ -27,6 +27,7 @@ __all__ = [
     "read_kind",
     "with_keys",
     "with_types",
+    "without_words",
 ]
 
 TYPES = ("string", "int64", "float64", "boolean", "date", "timestamp")
@@ -64,6 +65,21 @@ def with_types(table: Any, types: Mapping[str, str]) -> Any:
     """The table with some columns of text read as these types."""
     read = {name: read_as(table[name], kind) for name, kind in types.items() if kind != "string"}
     return table.mutate(**read) if read else table
+
+
+def without_words(table: Any, names: Iterable[str], missing: str | Sequence[str]) -> Any:
+    """The table in whose columns of text these words stand for a missing value; row by row."""
+    words = [missing] if isinstance(missing, str) else missing if isinstance(missing, list | tuple) else []
+    texts = [name for name in table.columns if name in set(names) and table[name].type().is_string()]
+    if not (words and all(isinstance(word, str) for word in words)):
+        raise TypeError(
+            f"missing (text that stands for a missing value) must be text or a list of it, got {missing!r}."
+        )
+    if not texts:
+        raise ValueError(
+            "missing must be for text of a .csv file or a pandas frame: other tables have NULL of their own."
+        )
+    return table.mutate(**{name: ibis_library().cases((table[name].notin(words), table[name])) for name in texts})
 
 
 def read_as(column: Any, kind: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate, Contribution, UpTo, count
 from psidp.curator.calendar import Calendar, Every, as_date
-from psidp.curator.column_types import has_columns
+from psidp.curator.column_types import has_columns, without_words
 from psidp.curator.cube import Cube
 from psidp.curator.cube_plan import CubePlan, cube_planned, cube_words, prepare_cube
 from psidp.curator.cube_price import Errors
@@ -59,6 +59,7 @@ class Curator:
         types: what columns of a .csv file or a pandas frame hold, such as {"age": "int64"}: string, int64, float64,
             boolean, date or timestamp, read row by row; what does not read so is missing. Other columns of theirs are
             text, and numbers or dates where a question takes them for that.
+        missing: texts of theirs that stand for a missing value, such as "NA"; an empty field always does.
 
     Examples:
         >>> import pyarrow as pa
@@ -83,6 +84,7 @@ class Curator:
         name: str | None = None,
         engine: str | None = None,
         types: Mapping[str, str] | None = None,
+        missing: str | Sequence[str] | None = None,
     ) -> None:
         if (ledger is None) != (budget is None):
             raise ValueError("ledger and budget must be given together, or neither.")
@@ -91,6 +93,8 @@ class Curator:
         terms = None if ledger is None else ledger.budget(budget)
         source = open_source(table, name=name, engine=engine, types=types)
         self.table, self.untyped = source.table, source.untyped
+        if missing is not None:
+            self.table = without_words(self.table, {*self.untyped, *(types or ())}, missing)
         check_unit(unit, self.table.schema())
         if ledger is not None:
             ledger.check_unit(budget, unit, same_unit)
