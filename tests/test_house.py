@@ -32,6 +32,7 @@ DOORS = {
     "ibis": {"curator"},
     "duckdb": {"curator"},
     "altair": {"present"},
+    "openpyxl": {"present"},
     "typer": {"cli"},
     "rich": {"present", "cli"},
     "fastapi": {"present"},

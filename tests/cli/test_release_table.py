@@ -202,7 +202,7 @@ REFUSED = {
     ),
     "edges": (["--unit-column", "patient_id", "--histogram", "age", "--psi", 1], "column:edge"),
     "psi": (["--unit-column", "patient_id", "--count", "--psi", "nan"], "got psi=nan"),
-    "output": (["--unit-column", "patient_id", "--count", "--psi", 1, "--output", "x.xlsx"], ".csv"),
+    "output": (["--unit-column", "patient_id", "--count", "--psi", 1, "--output", "x.doc"], ".csv"),
     "budget alone": (["--unit-column", "patient_id", "--count", "--psi", 1, "--budget", "x"], "given together"),
     "engine": (["--unit-column", "patient_id", "--count", "--psi", 1, "--engine", "oracle://x"], "engine must be"),
     "no type": (
@@ -231,3 +231,69 @@ def test_a_bar_is_drawn_while_somebody_watches(psidp, files, monkeypatch):
     code, _, err = psidp(files / "visits.parquet", "--unit-column", "patient_id", "--count", "--psi", 1)
     assert code == 0
     assert "the engine counts" in err
+
+
+def test_answers_come_as_one_publishes_them(psidp, files):
+    """Whole counts of groups that are not small, in a document of each kind, and a picture beside it."""
+    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--by", "ward", "--contribution", 5]
+    asked += [
+        "--groups",
+        files / "wards.csv",
+        "--psi",
+        50,
+        "--suppress-below",
+        10,
+        "--whole",
+        "--non-negative",
+        "--round",
+    ]
+    for name in ("a.csv", "a.md", "a.tex", "a.xlsx"):
+        code, _, err = psidp(*asked, "--output", files / name, "--figure", files / "a.svg")
+        assert code == 0
+        assert "1 of 3 groups, whose noisy count is below 10, were left out (C)" in err
+        assert (files / name).stat().st_size > 50
+    assert "| A | 100.00 \u00b1 0.11" in (files / "a.md").read_text()
+    assert (files / "a.svg").read_text().startswith("<svg")
+    for wrong in (["--output", "a.doc"], ["--figure", "a.gif"], ["--suppress-below", "nan"]):
+        code, out, err = psidp(*asked, *wrong)
+        assert (code, out) == (2, "")
+        assert "must be" in err
+    code, _, err = psidp(files / "visits.parquet", "--rows-are-units", "--mean", "cost:0:9", "--psi", 1, "--whole")
+    assert code == 2
+    assert "must have counts" in err
+
+
+def test_a_plan_says_what_it_costs_first_and_names_the_budget(psidp, files):
+    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--plan"]
+    paid = ["--ledger", files / "ledger.db", "--budget", "survey"]
+    code, out, _ = psidp(*asked, *paid, "--psi", 0.2)
+    assert code == 0
+    assert "Budget 'survey' has psi = 1 left, enough for this release." in out
+    assert out.index("It would cost psi = 0.2") < out.index("-- query 1 of 1") < out.index("WITH")
+    _, out, _ = psidp(*asked, *paid, "--psi", 1.2)
+    assert "less than this release needs: it would be refused." in out
+
+
+def test_months_and_conditions_are_written_on_the_command_line(psidp, files):
+    lines = ["who,at,ward"] + [f"{n},2026-{1 + n % 3:02d}-11 10:00:00,{'AB'[n % 2]}" for n in range(60)]
+    (files / "v.csv").write_text("\n".join(lines) + "\n")
+    asked = [files / "v.csv", "--unit-column", "who", "--count", "--psi", 1e6]
+    code, out, _ = psidp(
+        *asked, "--by", "ward", "--by", "month(at) as m", "--groups", "A,B", "--where", "ward in ('A', 'B')"
+    )
+    assert code == 0
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["m"] for row in rows] == 2 * [str(m) for m in range(1, 13)]
+    assert [round(float(row["value"])) for row in rows] == 2 * [10, 10, 10, *[0] * 9]
+
+
+def test_a_public_table_is_joined_on_the_command_line(psidp, files):
+    (files / "regions.csv").write_text("ward,region\nA,north\nB,south\n")
+    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--by", "region", "--psi", 1e6]
+    code, out, _ = psidp(*asked, "--contribution", 5, "--join", f"{files / 'regions.csv'}:ward")
+    assert code == 0
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [(row["region"], round(float(row["value"]))) for row in rows] == [("north", 100), ("south", 100)]
+    code, _, err = psidp(*asked, "--join", "regions.csv")
+    assert code == 2
+    assert "must be file:column" in err

@@ -344,3 +344,18 @@ def test_a_pandas_reader_agrees(tmp_path, clinic):
     ours = open_table(tmp_path / "v.csv").to_pyarrow().to_pandas().astype(object)
     theirs = pd.read_csv(tmp_path / "v.csv", dtype=str).astype(object)
     assert ours.where(ours.notna(), None).to_numpy().tolist() == theirs.where(theirs.notna(), None).to_numpy().tolist()
+
+
+def test_words_that_stand_for_nothing_are_missing_where_they_are_declared(tmp_path):
+    """NA in a column of units, of groups or of text; elsewhere it is a word like any other."""
+    path = tmp_path / "v.csv"
+    path.write_text("who,ward,x\n1,A,5\nNA,A,6\n2,NA,7\n3,n/a,NA\n4,,9\n")
+    plain, told = Curator(path, "who"), Curator(path, "who", missing=["NA", "n/a"], types={"ward": "string"})
+    for where, before, after in ((None, 5, 4), ("ward is null", 1, 3), ("x > 0", 4, 3), ("ward != 'A'", 2, 0)):
+        found = [round(c.release(ask.count(), psi=1e9, where=where).value("count")) for c in (plain, told)]
+        assert found == [before, after], where
+    groups = told.release(ask.count(), by="ward", groups=["A", None], psi=1e9)
+    assert [round(row["value"]) for row in groups] == [1, 3]
+    for source, missing in ((pa.table({"who": [1]}), "NA"), (path, 7), (path, []), (path, [None])):
+        with pytest.raises((ValueError, TypeError), match="missing"):
+            Curator(source, "who", missing=missing)

@@ -103,13 +103,13 @@ def test_shares_of_one_budget_have_one_unit_column(tmp_path):
 TABLE = {"u": [1, 2], "v": [20, 1], "s": ["a", "it's"]}
 
 
-@pytest.mark.parametrize("text", ["v > 15 and u = 1", "v => 15", "v > 1,000", "v > fifteen", "v = 1;", "s = a;",
-                                  "s = a b", "s = 'a", "s = 'a' and u = '1'", "s >= 2013-06-01 and u < 3"])  # fmt: skip
+@pytest.mark.parametrize("text", ["v > 15 u = 1", "v => 15", "v > 1,000", "v > fifteen", "v = 1;", "s = a;", "s = a b",
+                                  "s = 'a", "s = 'a' and", "v + 1 > 2", "v > 1 and (u < 3", "sqrt(v) > 2"])  # fmt: skip
 def test_what_follows_a_value_is_refused_and_not_taken_for_text(text, tmp_path):
     """A first-time user's SQL on a CSV file compared with the text '15 and u = 1' and was paid for."""
     (tmp_path / "v.csv").write_text("u,v,s\n1,20,a\n2,1,it's\n")
     for source in (pa.table(TABLE), tmp_path / "v.csv"):
-        with pytest.raises(ValueError, match=r"where must compare .*one value.*--where may be repeated"):
+        with pytest.raises(ValueError, match=r"^where must "):
             Curator(source, "u").plan(ask.count(), where=text, psi=1.0)
 
 
@@ -133,5 +133,5 @@ def test_a_budget_without_kappa_says_how_to_get_some(tmp_path):
 @pytest.mark.parametrize("text", ["v > fifteen", "u > v"])
 def test_an_untyped_column_is_not_put_in_order_with_a_bare_word(text, tmp_path):
     (tmp_path / "v.csv").write_text("u,v\n1,20\n")
-    with pytest.raises(ValueError, match="must stand in quotes"):
+    with pytest.raises(ValueError, match=r"must stand in quotes|must say what 'u' holds"):
         Curator(tmp_path / "v.csv", "u").plan(ask.count(), where=text, psi=1.0)

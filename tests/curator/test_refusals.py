@@ -108,7 +108,11 @@ REFUSED = {
         {"where": ["who = 7", "day > soon"]},
         "one value of type date, got 'soon'",
     ),
-    "where of two": (lambda: [ask.count()], {"where": "floor > 1 and floor < 3"}, "several conditions as a list"),
+    "where of two": (
+        lambda: [ask.count()],
+        {"where": "floor > 1 floor < 3"},
+        "column, comparison and value.*got 'floor < 3'",
+    ),
     "key without a ledger": (lambda: [ask.count()], {"retry_key": "k"}, "needs a ledger"),
 }
 

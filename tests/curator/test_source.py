@@ -210,3 +210,95 @@ def test_names_have_a_sensible_length(ledger):
     spent = list(ledger.entries("survey"))[-1]
     assert len(spent.purpose) == 1000
     ledger.verify()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_several_files_are_one_table(tmp_path, kind):
+    """A list, a pattern over folders and, of Parquet, a folder: the same rows whichever way they are named."""
+    files = [write(tmp_path / "data" / f"year={2020 + i}" / f"v{i}.{kind}", 10 * (i + 1)) for i in range(3)]
+    (tmp_path / "data" / "_SUCCESS").write_text("")
+    assert counted(files) == 60
+    assert counted(files[:2]) == 30
+    assert counted([str(files[0])]) == 10
+    assert counted(tmp_path / "data" / "*" / f"v*.{kind}") == 60
+    assert counted(str(tmp_path / "data" / "**" / f"v1.{kind}")) == 20
+    if kind == "parquet":
+        assert counted(tmp_path / "data") == 60
+        assert open_table(tmp_path / "data").columns == ("who", "x")  # names of folders are no columns
+
+
+def test_several_files_that_are_no_table_are_refused_by_name(tmp_path):
+    one, other = write(tmp_path / "a.parquet", 5), write(tmp_path / "b.csv", 5)
+    (tmp_path / "c.csv").write_text("who,y\n1,2\n")
+    (tmp_path / "empty").mkdir()
+    pyarrow.parquet.write_table(pa.table({"who": ["x"], "x": [1.0]}), tmp_path / "d.parquet")
+    cases = [
+        ([one, other], "all .parquet or all .csv"),
+        ([one, one], "different files"),
+        ([one, tmp_path / "none.parquet"], "files that exist"),
+        ([other, tmp_path / "c.csv"], "same first line"),
+        ([one, tmp_path / "d.parquet"], "same columns of the same types"),
+        (tmp_path / "empty", "folder or pattern with .parquet files"),
+        (tmp_path / "no*.parquet", "a file that exists"),
+    ]
+    for source, words in cases:
+        with pytest.raises(ValueError, match=words):
+            Curator(source, "who")
+
+
+def test_groups_that_lie_in_one_of_several_files_are_refused(tmp_path):
+    files = [write(tmp_path / "data" / f"v{i}.parquet", 10) for i in range(2)]
+    for source in (files, tmp_path / "data", tmp_path / "data" / "*.parquet"):
+        with pytest.raises(ValueError, match="must not come from the table itself"):
+            Curator(source, None).plan(ask.count(), by="who", groups=files[1], psi=1.0)
+
+
+def test_a_list_in_another_order_is_the_same_question_and_other_files_are_not(tmp_path, ledger):
+    files = [write(tmp_path / f"v{i}.csv", 5) for i in range(3)]
+    ask_it = lambda source: Curator(source, "who", ledger=ledger, budget="survey").release(  # noqa: E731
+        ask.count(), psi=NEVER, retry_key="k"
+    )
+    assert not ask_it(files[:2]).stored
+    assert ask_it(files[:2]).stored
+    for other in (files, files[1:]):
+        with pytest.raises(KeyConflictError):
+            ask_it(other)
+
+
+def test_spark_reads_a_folder_without_columns_of_its_names(spark, tmp_path):
+    for i in range(3):
+        write(tmp_path / "data" / f"year={2020 + i}" / f"v{i}.parquet", 10 * (i + 1))
+    curator = Curator(str(tmp_path / "data"), "who", engine="spark://local")
+    assert curator.table.columns == ("who", "x")
+    assert round(curator.release(ask.count(), psi=NEVER, contribution=4).value("count"), 3) == 60
+
+
+def test_a_lazy_frame_of_polars_is_collected_and_tells_nothing_when_it_fails(tmp_path):
+    pl = pytest.importorskip("polars")
+    path = write(tmp_path / "v.parquet", 9)
+    assert counted(pl.scan_parquet(path).filter(pl.col("who") < 7)) == 7
+    failing = pl.LazyFrame({"who": ["Bob, HIV positive"]}).select(pl.col("who").cast(pl.Int64))
+    with pytest.raises(psidp.errors.EngineError) as refusal:
+        Curator(failing, "who")
+    assert "Bob" not in str(refusal.value)
+    assert refusal.value.__context__ is None
+    write(tmp_path / "v.csv", 9)
+    with pytest.raises(ValueError, match="guess types from some rows"):
+        Curator(pl.scan_csv(tmp_path / "v.csv").select("who"), "who")
+
+
+def test_sqlite_and_mysql_are_refused_by_name(tmp_path):
+    """SQLite's columns hold anything, and its sums overflow by row."""
+    import sqlite3
+
+    for name in ("v.db", "v.duckdb"):
+        with sqlite3.connect(tmp_path / name) as file:
+            file.execute("create table visits (who integer)")
+        with pytest.raises(ValueError, match=r"got sqlite: .*Write the table as Parquet first"):
+            Curator(tmp_path / name, "who", name="visits")
+    for engine in ("mysql://x", "mysql+pymysql://x", "sqlite:///v.db"):
+        with pytest.raises(ValueError, match=r"engine must be DuckDB, PostgreSQL or Spark, got (mysql|sqlite)"):
+            Curator("visits", "who", engine=engine)
+    table = ibis.sqlite.connect(tmp_path / "v.db").table("visits")
+    with pytest.raises(ValueError, match="got sqlite"):
+        Curator(table, "who")

@@ -239,6 +239,14 @@ OPERATIONS = {
     "length": lambda a, b: a.length() > b,
     "mirrored": lambda a, b: ibis.literal(b) < a,
     "cased": lambda a, b: ibis.cases((a == b, True), else_=False),
+    "chosen": lambda a, b: ibis.cases((a < b, "low"), (a == b, "mid"), else_=None) == "low",
+    "month": lambda a, b: a.month() == b,
+    "year": lambda a, b: a.year() > b,
+    "hour": lambda a, b: a.hour() < b,
+    "week": lambda a, b: a.week_of_year() == b,
+    "weekday": lambda a, b: a.day_of_week.index() == b,
+    "day": lambda a, b: a.date() >= b,
+    "prefix": lambda a, b: a.left(2) == b,
     "cast": lambda a, b: a.cast("int8") == b,
     "plus": lambda a, b: a + b > b,
 }
@@ -250,6 +258,27 @@ ALONE = {
     "itself": lambda a: a,
     "not": lambda a: ~a,
 }
+
+
+WRITTEN = [
+    "{a} in ({b}, {c})", "{a} not in ({b})", "{a} between {b} and {c}", "{a} not between {b} and {c}", "{a} is null",
+    "not ({a} = {b} or {a} is not null)", "{a} like {b}", "{a} not like '%{t}_\\\\%'", "left({a}, 3) = {b}",
+    "cut({a}, {b}) is not null", "cut({a}, {b}, {c}) = 'x'", "case when {a} < {b} then 'x' else 'y' end = 'x'",
+    "case when {a} = {b} then 1.5 when {a} > {c} then -2 end > 0", "lower({a}) like '%{t}%'", "length({a}) >= {b}",
+    *(f"{part}({{a}}) = {{b}}" for part in
+      ("year", "quarter", "month", "week", "day", "isoweekday", "hour", "minute", "date")),
+    *(f"{part}({{a}}) in (1, 2) and {{a}} <= {{b}}" for part in ("year", "month", "isoweekday", "hour", "date")),
+    "{a} = {o}", "{a} < {o} or {o} is null", "{a} and not {o}", "date({a}) = date({o})", "month({a}) < {o}",
+]  # fmt: skip
+"""Conditions as text: a and o are columns, b and c constants, t a text within quotes."""
+
+
+def written(dice, columns):
+    """A random condition as text."""
+    literals = [dice.choice(LITERALS) for _ in range(2)]
+    b, c = (f"'{value}'" if isinstance(value, str) and dice.randrange(2) else f"{value}" for value in literals)
+    a, o, text = dice.choice(columns), dice.choice(columns), dice.choice(["a", "%", "x", "_", "\\\\", "\u00df"])
+    return dice.choice(WRITTEN).format(a=a, b=b, c=c, o=o, t=text)
 
 
 def knowing(table):
@@ -277,7 +306,10 @@ def accepted(table, where):
 def drawn(dice, columns, depth=2):
     """What a random condition says, and the condition: on one column, with a constant, with another one, or nested."""
     column, other, literal = dice.choice(columns), dice.choice(columns), dice.choice(LITERALS)
-    shape = dice.randrange(12)
+    shape = dice.randrange(16)
+    if shape >= 12:
+        text = written(dice, columns)
+        return text[:200], text
     if shape == 0:
         name, alone = dice.choice(list(ALONE.items()))
         return f"{name}({column})", lambda t: alone(t[column])

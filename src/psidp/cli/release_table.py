@@ -1,6 +1,5 @@
 """psidp release table: private statistics of a table, from a file or a database, paid from a ledger."""
 
-import csv
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,16 +10,17 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from psidp.cli import options
+from psidp.cli import options, publishing
 from psidp.cli import table_options as given
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console, table
 from psidp.curator import ask
 from psidp.curator.answer import Answer
 from psidp.curator.curator import Curator
+from psidp.curator.derived_columns import derived_table
 from psidp.curator.groups import PrivateGroups, key_from_text
 from psidp.curator.plan import Plan
 from psidp.curator.query import CLIPPING_SHARE
@@ -33,13 +33,15 @@ __all__ = [
     "contribution_of",
     "edges_of",
     "groups_of",
+    "joined_by",
     "release_table",
     "shown",
     "with_progress",
-    "write_answer",
 ]
 
 Words = given.Words
+STOPPED = 130
+"""Exit code of a command that Ctrl-C ended."""
 Given = TypeVar("Given")
 
 
@@ -60,7 +62,7 @@ def release_table(
     deviation_of: Annotated[Words, _many("--deviation", "column:lower:upper")] = [],  # noqa: B006
     histogram_of: Annotated[Words, _many("--histogram", "column:edge,edge,...")] = [],  # noqa: B006
     quantiles_of: Annotated[Words, _many("--quantiles", "column:edge,edge,...:0.25,0.5,0.75")] = [],  # noqa: B006
-    by: Annotated[Words, _many("--by", "column that makes groups; may be repeated")] = [],  # noqa: B006
+    by: Annotated[Words, _many("--by", 'column that makes groups, or "month(visited)"; may be repeated')] = [],  # noqa: B006
     groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, or a,b,c")] = "",
     private_groups: Annotated[str, typer.Option("--private-groups", help="choose the groups: kappa:at_most")] = "",
     where: given.Where = [],  # noqa: B006
@@ -74,10 +76,17 @@ def release_table(
     engine: given.EngineAt = "",
     name: given.TableName = "",
     types: given.Types = [],  # noqa: B006
+    missing: given.Missing = [],  # noqa: B006
+    joins: given.Joins = [],  # noqa: B006
     adjacency: given.AdjacencyOrBudgets = "",
     protects: given.Protects = "",
     same_unit: given.SameUnit = "",
-    output: Annotated[str, typer.Option("--output", "-o", help="write the answer to this .csv file")] = "",
+    output: publishing.Output = "",
+    figure: publishing.FigureAt = "",
+    rounded: publishing.Rounded = False,
+    whole: publishing.Whole = False,
+    non_negative: publishing.NonNegative = False,
+    suppress_below: publishing.SuppressBelow = 0.0,
     plan: given.PlanOnly = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -94,14 +103,16 @@ def release_table(
     asks += [ask.histogram(*edges_of(word)) for word in histogram_of] + [_quantiles(word) for word in quantiles_of]
     if bool(unit_column) == rows_are_units:
         raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
-    if output and not (output.lower().endswith(".csv") and Path(output).parent.is_dir()):
-        raise ValueError(f"the output must be a .csv file in a folder that exists, got {output!r}.")
+    publishing.check_files(output, figure)
+    publishing.check_steps(asks, whole, non_negative, suppress_below)
     curator = Curator(
         source, unit_column or None, ledger=Ledger(ledger) if ledger else None, budget=budget or None,
         name=name or None,
         adjacency=check_adjacency(adjacency) if adjacency else None, protects=protects or None, engine=engine or None,
-        same_unit=same_unit, types=dict(map(column_type, types)),
+        same_unit=same_unit, types=dict(map(column_type, types)), missing=missing or None,
     )  # fmt: skip
+    for word in joins:
+        curator = curator.join(*joined_by(word))
     question: dict[str, Any] = {
         "psi": psi, "by": by, "groups": groups_of(curator, by, groups, private_groups), "where": where,
         "confidence": confidence, "contribution": contribution_of(contribution), "clipping_share": clipping_share,
@@ -114,7 +125,8 @@ def release_table(
         )
     finally:
         curator.dispose()
-    return _show(answer, output, as_json)
+    answer = publishing.published(answer, whole=whole, non_negative=non_negative, rounded=rounded, below=suppress_below)
+    return _show(answer, output, figure, as_json)
 
 
 def bounds(word: str) -> tuple[str, float, float]:
@@ -131,6 +143,14 @@ def column_type(word: str) -> tuple[str, str]:
     if not colon:
         raise ValueError(f"a type must be column:type, such as age:int64, got {word!r}.")
     return column, kind
+
+
+def joined_by(word: str) -> tuple[str, str]:
+    """file:column; the file itself may contain colons."""
+    file, colon, column = word.rpartition(":")
+    if not colon:
+        raise ValueError(f"a public table must be file:column, such as wards.csv:ward, got {word!r}.")
+    return file, column
 
 
 def edges_of(word: str) -> tuple[str, list[float]]:
@@ -177,18 +197,32 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
         return None
     if groups.lower().endswith((".csv", ".parquet")):
         return Path(groups)
-    schema = curator.table.schema()
-    if len(by) != 1 or by[0] not in schema:
-        raise ValueError("groups in a list need one --by column of the table; for several columns give a .csv file.")
-    return [key_from_text(word, by[0], schema[by[0]]) for word in groups.split(",")]
+    made = derived_table(curator.table, by, (), curator.untyped, curator.public)
+    schema, names = made.table.schema(), [name for name in made.by if name not in made.values] or list(made.by)
+    if len(names) != 1 or names[0] not in schema:
+        raise ValueError(
+            "groups in a list need one --by column of the table, besides those whose values are known, such as months; "
+            "for several columns give a .csv file."
+        )
+    return [key_from_text(word, names[0], schema[names[0]]) for word in groups.split(",")]
 
 
 def with_progress(curator: Curator, work: Callable[[], Given]) -> Given:
     """The answer, with a bar on standard error while the engine works, if somebody watches."""
+    try:
+        return _watched(curator, work)
+    except KeyboardInterrupt as stop:
+        said = str(stop) or "nothing was released"
+    typer.echo(f"psidp: stopped; {said}.", err=True)
+    raise typer.Exit(STOPPED)
+
+
+def _watched(curator: Curator, work: Callable[[], Given]) -> Given:
+    """The answer, with a bar that knows the time left where the engine tells how far it is."""
     screen = Console(stderr=True)
     if not screen.is_terminal:
         return work()
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     done = Event()
     with Progress(*columns, console=screen, transient=True) as progress:
         task = progress.add_task("the engine counts", total=None)
@@ -209,38 +243,28 @@ def with_progress(curator: Curator, work: Callable[[], Given]) -> Given:
 
 
 def _show_plan(plan: Plan, as_json: bool) -> None:
-    """What would run, then what it is worth."""
+    """What it would be worth and cost, then what would run."""
     if as_json:
         return show_json(plan.to_dict())
-    for sql in plan.sql:
-        typer.echo(f"{sql}\n")
-    return typer.echo(plan.summary())
+    typer.echo(plan.summary())
+    for number, sql in enumerate(plan.sql, 1):
+        typer.echo(f"\n-- query {number} of {len(plan.sql)}\n{sql}")
+    return None
 
 
-def _show(answer: Answer, output: str, as_json: bool) -> None:
+def _show(answer: Answer, output: str, figure: str, as_json: bool) -> None:
     """The answer as a table, JSON or a file; its words beside it."""
     if output:
-        _save(answer, output)
+        publishing.save_answer(answer, output)
+    if figure:
+        publishing.save_figure(answer, figure)
     if as_json:
         return show_json(answer.to_dict() | {"left": answer.left, "stored": answer.stored})
     if not sys.stdout.isatty() and not output:
-        write_answer(answer, sys.stdout)
+        publishing.write_answer(answer, sys.stdout)
     else:
         console.print(shown(answer))
     return typer.echo(answer.summary(), err=True)
-
-
-def _save(answer: Answer, output: str) -> None:
-    """The answer in a file; where that fails, on standard output, since it is released and paid for."""
-    try:
-        with Path(output).open("w", newline="", encoding="utf-8") as file:
-            write_answer(answer, file)
-    except OSError as error:
-        write_answer(answer, sys.stdout)
-        raise ValueError(
-            f"the answer could not be written to {output!r} ({error.strerror}). It is released all the same, and "
-            "stands on standard output instead."
-        ) from error
 
 
 def shown(answer: Answer) -> Any:
@@ -251,10 +275,3 @@ def shown(answer: Answer) -> Any:
         words = ("NULL" if k is None else str(k) for k in key)
         made.add_row(*(Text(word) for word in (*words, e.statistic, *numbers, e.flag)))
     return made
-
-
-def write_answer(answer: Answer, file: Any) -> None:
-    """CSV, one line for each group and statistic."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(answer.names)
-    writer.writerows(list(row.values()) for row in answer)

@@ -11,7 +11,9 @@ __all__ = [
     "Confidence",
     "Contribution",
     "EngineAt",
+    "Joins",
     "LedgerAt",
+    "Missing",
     "PlanOnly",
     "Protects",
     "Purpose",
@@ -46,6 +48,8 @@ RetryKey = Annotated[
 EngineAt = Annotated[str, typer.Option("--engine", help="postgresql://... or spark://...; DuckDB unless told")]
 TableName = Annotated[str, typer.Option("--table", help="which table of a .duckdb file")]
 Types = Annotated[Words, typer.Option("--type", help="column:type of a .csv file, such as age:int64; may be repeated")]
+Missing = Annotated[Words, typer.Option("--missing", help="text of a .csv file that stands for nothing, such as NA")]
+Joins = Annotated[Words, typer.Option("--join", help="a public table and its key, such as wards.csv:ward; repeatable")]
 AdjacencyOrBudgets = Annotated[
     str, typer.Option("--adjacency", help="add-remove or replace-one; the budget's unless told")
 ]

@@ -5,11 +5,14 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from importlib import import_module
 from math import ceil, floor
+from pathlib import Path
 from typing import Any, Self
 
 from psidp.curator.estimate import Estimate
 from psidp.curator.groups import Key
+from psidp.curator.published import few, on_steps
 from psidp.errors import MissingExtraError
 from psidp.guarantee import Guarantee
 
@@ -91,6 +94,39 @@ class Answer:
             "cost. Rounded cells need not add up to rounded totals: off by half for each cell at most."
         )
         return replace(self, rows=rows, notes=(*self.notes, note))
+
+    def rounded(self) -> Self:
+        """The answer with the digits that its noise leaves, intervals widened to them, and a note that says so."""
+        note = (
+            "rounded: numbers were rounded to the digits that their noise leaves (two of the standard error where it "
+            "begins with 1, else one) and their intervals widened to these, at no cost."
+        )
+        return replace(self, rows=tuple((key, on_steps(e)) for key, e in self.rows), notes=(*self.notes, note))
+
+    def suppressed(self, below: float) -> Self:
+        """The answer without groups whose noisy count is below a public threshold, and a note that names them."""
+        small, note = few(self.rows, below, self.by)
+        rows = tuple((key, e) for key, e in self.rows if key not in small)
+        return replace(self, rows=rows, notes=(*self.notes, note))
+
+    def figure(self, statistic: str = "") -> Any:
+        """A picture: bars with intervals, or a heat map where two columns make groups; see psidp.figures.save.
+
+        statistic: which of its numbers; the first unless told.
+        """
+        return import_module("psidp.present.figures").answer(self, statistic)
+
+    def markdown(self) -> str:
+        """The numbers as a table in Markdown, with what they cost below it."""
+        return str(import_module("psidp.present.publication").markdown(self))
+
+    def latex(self) -> str:
+        """The numbers as a table in LaTeX (booktabs), with what they cost below it."""
+        return str(import_module("psidp.present.publication").latex(self))
+
+    def excel(self, path: str | Path) -> Path:
+        """Write the numbers and all notes as a workbook (.xlsx), and give the path back; pip install 'psidp[excel]'."""
+        return Path(import_module("psidp.present.publication").excel(self, path))
 
     def _counted(self, step: str) -> list[bool]:
         """Which rows hold counts; refused where none does."""

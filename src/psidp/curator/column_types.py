@@ -17,7 +17,18 @@ from typing import Any
 
 from psidp.curator.row_sql import ibis_library, real, usable
 
-__all__ = ["TYPES", "check_kind", "key_types", "merging", "read_as", "read_for", "with_keys", "with_types"]
+__all__ = [
+    "TYPES",
+    "check_kind",
+    "has_columns",
+    "key_types",
+    "merging",
+    "read_as",
+    "read_kind",
+    "with_keys",
+    "with_types",
+    "without_words",
+]
 
 TYPES = ("string", "int64", "float64", "boolean", "date", "timestamp")
 """What can be declared."""
@@ -43,10 +54,32 @@ FINEST = 6
 """Digits of a second that Python's instants have."""
 
 
+def has_columns(table: Any, by: Any, asks: Iterable[Any]) -> bool:
+    """Whether a table has all columns that make groups and that aggregates are about, so that none is derived."""
+    names = by if isinstance(by, list | tuple) else () if by is None else (by,)
+    about = [name for a in asks if (name := getattr(a, "column", None)) is not None]
+    return all(isinstance(name, str) and name in table.columns for name in (*names, *about))
+
+
 def with_types(table: Any, types: Mapping[str, str]) -> Any:
     """The table with some columns of text read as these types."""
     read = {name: read_as(table[name], kind) for name, kind in types.items() if kind != "string"}
     return table.mutate(**read) if read else table
+
+
+def without_words(table: Any, names: Iterable[str], missing: str | Sequence[str]) -> Any:
+    """The table in whose columns of text these words stand for a missing value; row by row."""
+    words = [missing] if isinstance(missing, str) else missing if isinstance(missing, list | tuple) else []
+    texts = [name for name in table.columns if name in set(names) and table[name].type().is_string()]
+    if not (words and all(isinstance(word, str) for word in words)):
+        raise TypeError(
+            f"missing (text that stands for a missing value) must be text or a list of it, got {missing!r}."
+        )
+    if not texts:
+        raise ValueError(
+            "missing must be for text of a .csv file or a pandas frame: other tables have NULL of their own."
+        )
+    return table.mutate(**{name: ibis_library().cases((table[name].notin(words), table[name])) for name in texts})
 
 
 def read_as(column: Any, kind: str) -> Any:
@@ -67,17 +100,17 @@ def read_as(column: Any, kind: str) -> Any:
     return ibis.cases((column.re_search(INSTANT), column.try_cast("timestamp")))
 
 
-def read_for(column: Any, word: str) -> Any:
-    """A column of text in the type of the value that it is compared with; as text where that stands in quotes."""
+def read_kind(word: str) -> str:
+    """The type in which a column of text is read where it meets this bare word: numbers, dates, truth values, text."""
     if word.lower() in ("true", "false"):
-        return read_as(column, "boolean")
+        return "boolean"
     with suppress(ValueError):
         if isfinite(float(word)):
-            return read_as(column, "float64")
+            return "float64"
     with suppress(ValueError):
         datetime.datetime.fromisoformat(word)
-        return read_as(column, "timestamp")
-    return column
+        return "timestamp"
+    return "string"
 
 
 def key_types(groups: Iterable[Sequence[Any]], by: Sequence[str], untyped: Iterable[str]) -> dict[str, str]:

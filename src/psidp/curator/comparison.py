@@ -15,7 +15,7 @@ from typing import Any
 from psidp.curator.native_types import HUGE, Native
 from psidp.curator.row_sql import boundless, ibis_library, number, real
 
-__all__ = ["Side", "UnfitError", "among", "compare", "compare_sides", "constant", "side"]
+__all__ = ["MIRRORED", "Side", "UnfitError", "among", "compare", "compare_sides", "constant", "missing", "side"]
 
 OPERATORS = {
     ">=": lambda a, b: a >= b,
@@ -26,6 +26,9 @@ OPERATORS = {
     "<": lambda a, b: a < b,
 }
 
+MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+"""The comparison with its sides exchanged, where that is another."""
+
 FAMILIES = ("boolean", "string", "date", "timestamp")
 LARGEST = 1000
 """Digits before and behind the point of a number that is written out."""
@@ -35,7 +38,8 @@ LONG = 2**63
 
 
 class UnfitError(ValueError):
-    """Two sides that no engine is sure to compare; caught by whoever knows what was asked."""
+    """What no engine is sure to compare or compute; caught by whoever knows what was asked. Its words, if it has some,
+    say what a condition must do instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +48,14 @@ class Side:
 
     Args:
         value: the Ibis expression. kind: the Ibis type that says what it holds. collation: of text. searchable: whether
-            parts of it can be looked for.
+            parts of it can be looked for. values: all that it can be, where its definition says so.
     """
 
     value: Any
     kind: Any
     collation: str = ""
     searchable: bool = True
+    values: tuple[Any, ...] | None = None
 
     @property
     def family(self) -> str:
@@ -110,6 +115,12 @@ def among(given: Side, written: Sequence[Any]) -> Any:
         side_by_side = [pair for pair in pairs if (pair[0] is pairs[0][0]) is near]
         found = found | side_by_side[0][0].isin([pair[1] for pair in side_by_side]) if side_by_side else found
     return found | _unknown() if len(values) < len(written) else found
+
+
+def missing(value: Any) -> Any:
+    """Whether a value is NULL; NaN is not, though Ibis takes it for that on Spark."""
+    there = value.type().is_floating() and value.get_backend().name == "pyspark"
+    return value.isnull() & ~value.isnan() if there else value.isnull()
 
 
 def compare_sides(left: Side, operator: str, right: Side) -> Any:

@@ -18,14 +18,22 @@ class CsvFile:
     """Rows of text for whoever reads Arrow streams; read anew for each, and never held whole.
 
     Args:
-        path: the file. Its first line names the columns, and is read now; the others when asked for.
+        paths: one or more files of the same columns. Their first lines name these, and are read now; the others when
+            asked for.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, *paths: Path) -> None:
+        self.paths = paths
+        self.names = self._first_line(paths[0])
+        check_columns(self.names, paths[0])
+        for path in paths[1:]:
+            if self._first_line(path) != self.names:
+                raise ValueError(f"several .csv files must have the same first line, got another in {str(path)!r}.")
+
+    @staticmethod
+    def _first_line(path: Path) -> list[str]:
         with path.open("rb") as file:
-            self.names = column_line(file, str(path))
-        check_columns(self.names, path)
+            return column_line(file, str(path))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A fresh stream over the rows."""
@@ -37,10 +45,11 @@ class CsvFile:
 
     def _columns(self) -> Iterator[list[Any]]:
         """The columns of some lines at a time."""
-        with self.path.open("rb") as file:
-            column_line(file, str(self.path))
-            for lines in whole_lines(file):
-                yield split(lines, len(self.names))
+        for path in self.paths:
+            with path.open("rb") as file:
+                column_line(file, str(path))
+                for lines in whole_lines(file):
+                    yield split(lines, len(self.names))
 
 
 def split(lines: bytes, width: int) -> list[Any]:

@@ -2,6 +2,8 @@
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from math import nan
 from pathlib import Path
@@ -10,16 +12,19 @@ from typing import Any, Literal, Self
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate, Contribution, UpTo, count
 from psidp.curator.calendar import Calendar, Every, as_date
+from psidp.curator.column_types import has_columns, without_words
 from psidp.curator.cube import Cube
 from psidp.curator.cube_plan import CubePlan, cube_planned, cube_words, prepare_cube
 from psidp.curator.cube_price import Errors
 from psidp.curator.cube_query import Bound, CubeQuery, cube_question
+from psidp.curator.derived_columns import derived_cube, derived_table, with_groups
 from psidp.curator.engine import Engine, open_source
 from psidp.curator.estimate import Estimate, estimates, flagged
 from psidp.curator.execute import Drawn, Part, prepare
 from psidp.curator.notes import flag_notes, notes_on, private_groups, what_clipping_took
-from psidp.curator.payment import Given, Payer, table_name
+from psidp.curator.payment import Given, Payer, standing, table_name
 from psidp.curator.plan import Plan, planned
+from psidp.curator.public_table import joined_table
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream
 from psidp.curator.stream_question import check_groups, check_wait, place_of, stream_question
@@ -54,6 +59,7 @@ class Curator:
         types: what columns of a .csv file or a pandas frame hold, such as {"age": "int64"}: string, int64, float64,
             boolean, date or timestamp, read row by row; what does not read so is missing. Other columns of theirs are
             text, and numbers or dates where a question takes them for that.
+        missing: texts of theirs that stand for a missing value, such as "NA"; an empty field always does.
 
     Examples:
         >>> import pyarrow as pa
@@ -78,6 +84,7 @@ class Curator:
         name: str | None = None,
         engine: str | None = None,
         types: Mapping[str, str] | None = None,
+        missing: str | Sequence[str] | None = None,
     ) -> None:
         if (ledger is None) != (budget is None):
             raise ValueError("ledger and budget must be given together, or neither.")
@@ -86,6 +93,8 @@ class Curator:
         terms = None if ledger is None else ledger.budget(budget)
         source = open_source(table, name=name, engine=engine, types=types)
         self.table, self.untyped = source.table, source.untyped
+        if missing is not None:
+            self.table = without_words(self.table, {*self.untyped, *(types or ())}, missing)
         check_unit(unit, self.table.schema())
         if ledger is not None:
             ledger.check_unit(budget, unit, same_unit)
@@ -97,6 +106,7 @@ class Curator:
         self._engine = Engine(self.table)
         self._opened = self.table is not table
         self._source, self._table_name = table, "" if ledger is None else table_name(table, name)
+        self.public: Mapping[str, tuple[Any, ...]] = {}
 
     def __repr__(self) -> str:
         kept = f", budget={self.budget!r}" if self.budget else ""
@@ -112,6 +122,20 @@ class Curator:
         """Close the connection that was opened for a file, a frame or an address; one of your own stays open."""
         if self._opened:
             self._engine.dispose()
+
+    def join(self, public: Any, on: str, columns: Sequence[str] | None = None) -> Self:
+        """A curator whose table has columns of a public table besides, looked up by a key that is unique there.
+
+        Args:
+            public: {"ward": ["A", "B"], "region": ["north", "south"]}, a frame, an Ibis table, or a .csv or .parquet
+                file. on: the key, a column of both. columns: those to take; all unless told.
+
+        Rows whose key is not there have NULL. The values are public, so that groups of such a column may be left out.
+        """
+        made = joined_table(self.table, public, on, columns, self.untyped, self._source)
+        joined = copy(self)
+        joined.table, joined.public = made.table, {**self.public, **made.values}
+        return joined
 
     def progress(self) -> float | None:
         """Percent of the running query that is done, where the engine says so; for another thread to ask."""
@@ -129,9 +153,11 @@ class Curator:
         clipping_share: float = CLIPPING_SHARE,
     ) -> Plan:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
-        return planned(
-            self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share), self._engine
-        )
+        asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share)
+        made = planned(asked, self._engine)
+        if self.ledger is None:
+            return made
+        return replace(made, notes=(*made.notes, standing(self.ledger, str(self.budget), asked.guarantee)))
 
     def release(
         self,
@@ -151,9 +177,10 @@ class Curator:
         Args:
             asks: what is asked: psidp.ask.count(), psidp.ask.sum("cost", 0, 5000), ...
             psi: what all of it costs together, (0, inf); shared by psi^2 in proportion to the aggregates' weights.
-            by: column or columns that make groups.
-            groups: the groups: public ones, or psidp.PrivateGroups(kappa=..., at_most=...).
-            where: which rows, such as "age >= 18" or ibis._.age >= 18.
+            by: column or columns that make groups, or what is derived from them, such as "month(visited)".
+            groups: the groups: public ones, or psidp.PrivateGroups(kappa=..., at_most=...). They may be left out for
+                derived columns whose values are known, such as months.
+            where: which rows, such as "age >= 18 and ward in ('A', 'B')" or ibis._.age >= 18.
             contribution: rows' worth that one unit may add, [1, 2^20], or "auto"; an aggregate's own goes first.
             confidence: chance that an interval covers.
             clipping_share: part of psi^2, [0, 0.5], that goes into measuring how many units were clipped and how much
@@ -272,6 +299,7 @@ class Curator:
         Args:
             columns: each column with its public values: {"origin": ["EWR", "JFK"], "month": range(1, 13), "delay":
                 psidp.ask.bins(edges)}; psidp.ask.ordered(edges) where cumulative sums or quantiles are asked of it.
+                None for a derived column whose values are known: {"month(visited)": None}.
             tables: psidp.ask.up_to(3) for all of one to three columns, or a list such as [("origin", "month")].
             measures: what is asked of every cell: psidp.ask.count(), .sum("fare", 0, 100), .mean("delay", -60, 180).
             psi: what all of it costs together. errors: instead, standard errors that counts shall have, by table or by
@@ -309,8 +337,9 @@ class Curator:
         errors: Errors | None, balance: Balance, contribution: Contribution, bound: Bound, where: Any,
         confidence: float, clipping_share: float,
     ) -> CubeQuery:  # fmt: skip
+        made = derived_cube(self.table, columns, measures, self.untyped, self.public)
         return cube_question(
-            self.table, self.unit, columns=columns, tables=tables, measures=measures, psi=psi, errors=errors,
+            made.table, self.unit, columns=made.columns, tables=tables, measures=made.asks, psi=psi, errors=errors,
             balance=balance, contribution=contribution, clipping_share=clipping_share, bound=bound, where=where,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, source=self._source,
             untyped=self.untyped,
@@ -327,8 +356,13 @@ class Curator:
         confidence: float,
         clipping_share: float = CLIPPING_SHARE,
     ) -> Query:
+        table = self.table
+        if self.public or not has_columns(table, by, asks):
+            made = derived_table(table, by, asks, self.untyped, self.public)
+            table, by, asks, groups = made.table, made.by, made.asks, with_groups(made, groups, self._source)
         return question(
-            self.table, self.unit, asks, by=by, groups=groups, where=where, psi=psi, contribution=contribution,
+            table, self.unit, asks, by=by, groups=groups,
+            where=where, psi=psi, contribution=contribution,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, clipping_share=clipping_share,
             source=self._source, untyped=self.untyped,
         )  # fmt: skip

@@ -19,6 +19,7 @@ from psidp.curator.csv_file import CsvFile
 from psidp.curator.frame import arrow_frame
 from psidp.curator.native_types import Native, native_types
 from psidp.curator.row_sql import ibis_library
+from psidp.curator.source_files import SourceFiles, is_sqlite, paths_in, source_files
 from psidp.curator.whole_numbers import from_arrow, from_python
 from psidp.errors import EngineError, MissingExtraError
 
@@ -28,6 +29,8 @@ SPECIAL = "[*?"
 """DuckDB takes a path with one of these for a pattern of many files. Here a path means one file."""
 
 READ, DATABASES = (".parquet", ".csv"), (".duckdb", ".db")
+PROGRESS = ("SET enable_progress_bar = true", "SET enable_progress_bar_print = false", "SET progress_bar_time = 100")
+"""DuckDB keeps count of how far a query is, and prints nothing."""
 GUESSING = ("READ_CSV", "READ_JSON", "READ_NDJSON", "PANDAS_SCAN", "SNIFF")
 Answered = TypeVar("Answered")
 
@@ -63,19 +66,23 @@ def open_source(
     """The Ibis table behind a file, a frame or a database.
 
     Args:
-        source: an Ibis table; a .parquet, .csv or .duckdb file; a pandas, Polars or Arrow frame; or, with `engine`, the
-            name of a table in it, table or schema.table.
+        source: an Ibis table; a .parquet, .csv or .duckdb file; a folder of .parquet files, a pattern with stars or a
+            list of files; a pandas, Polars or Arrow frame; or, with `engine`, the name of a table in it, table or
+            schema.table.
         name: which table of a .duckdb file.
         engine: postgresql://user@host/database, or spark://host:port, spark://local for a session in this process.
         types: what columns of a .csv file or a pandas frame hold, such as {"age": "int64"}.
     """
     ibis = ibis_library()
     if isinstance(source, ibis.Table):
+        _check_engine(str(source.get_backend().name))
         return Source(_without_guesses(source)).declared(types)
     if engine is not None:
         return Source(_in_database(ibis, engine, str(source))).declared(types)
-    if isinstance(source, str | Path):
-        return _in_file(ibis, Path(source), name).declared(types)
+    if isinstance(source, str | Path) or paths_in(source):
+        one = isinstance(source, str | Path) and Path(source).is_file()
+        files = None if one else source_files(source)
+        return (_in_file(ibis, Path(source), name) if files is None else _in_files(ibis, files)).declared(types)
     frame, untyped = arrow_frame(source, types or {})
     connection = connect(ibis)
     connection.con.register("frame", frame)
@@ -91,6 +98,8 @@ def connect(ibis: Any, database: str = ":memory:", read_only: bool = False) -> A
     """A DuckDB of ours. What memory cannot hold goes to a folder that nobody else may enter, and that ends with it."""
     folder = tempfile.mkdtemp(prefix="psidp-")
     connection = ibis.duckdb.connect(database, read_only=read_only, temp_directory=folder)
+    for setting in PROGRESS:
+        connection.con.execute(setting)
     connection.spilled = weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
     return connection
 
@@ -110,15 +119,24 @@ def _in_file(ibis: Any, path: Path, name: str | None) -> Source:
         raise ValueError(f"the table must be a .parquet, .csv or .duckdb file, got {str(path)!r}.")
     if kind in DATABASES and name is None:
         raise ValueError(f"name (which table of the file) must be given for {str(path)!r}.")
-    several = kind == ".parquet" and "*" in path.name and not path.is_file()
-    if not (path.is_file() or several):
+    if not path.is_file():
         raise ValueError(f"the table must be a file that exists, got {str(path)!r}.")
+    if kind in DATABASES and is_sqlite(path):
+        _check_engine("sqlite")
     if kind in DATABASES:
         return Source(_without_guesses(_named(connect(ibis, str(path.resolve()), read_only=True), str(name))))
     if kind == ".csv":
-        return _csv(ibis, path.resolve())
-    name = f"{pattern_of(path.parent.resolve())}/{path.name}" if several else pattern_of(path.resolve())
-    return Source(_parquet(connect(ibis), path.resolve(), name))
+        return _csv(ibis, [path.resolve()], str(path.resolve()))
+    pattern = pattern_of(path.resolve())  # before a connection is open
+    return Source(_parquet(connect(ibis), str(path.resolve()), [pattern]))
+
+
+def _in_files(ibis: Any, files: SourceFiles) -> Source:
+    """A table that DuckDB reads from several .parquet or .csv files."""
+    if files.kind == ".csv":
+        return _csv(ibis, files.paths, files.name)
+    patterns = [pattern_of(path) for path in files.paths]
+    return Source(_parquet(connect(ibis), files.name, patterns))
 
 
 def pattern_of(path: Path) -> str:
@@ -134,37 +152,40 @@ def pattern_of(path: Path) -> str:
     return "".join(f"[{letter}]" if letter in SPECIAL else letter for letter in text)
 
 
-def _csv(ibis: Any, path: Path) -> Source:
-    """A CSV file as a view that bears its name, the same whenever and from wherever it is opened; all of it text."""
-    file, connection = CsvFile(path), connect(ibis)
-    connection.con.register(str(path), file)
-    return Source(connection.table(str(path)), frozenset(file.names))
+def _csv(ibis: Any, paths: Sequence[Path], name: str) -> Source:
+    """CSV files as a view that bears their name, the same whenever and from wherever it is opened; all of it text."""
+    file, connection = CsvFile(*paths), connect(ibis)
+    connection.con.register(name, file)
+    return Source(connection.table(name), frozenset(file.names))
 
 
-def _parquet(connection: Any, path: Path, pattern: str) -> Any:
-    """The Parquet files of a pattern as a view that bears their path."""
-    if not _alike(connection, pattern):
+def _parquet(connection: Any, name: str, patterns: list[str]) -> Any:
+    """Parquet files as a view that bears their name; names of folders make no columns."""
+    if not _alike(connection, patterns):
         close(connection)
         raise ValueError(
-            f"the .parquet files of a pattern must have the same columns of the same types, got {str(path)!r}: a value "
-            "that does not fit the first file's type would fail by row."
+            f"several .parquet files must have the same columns of the same types, got {name!r}: a value that does not "
+            "fit the first file's type would fail by row."
         )
-    view, files = '"' + str(path).replace('"', '""') + '"', "'" + pattern.replace("'", "''") + "'"
+    view = '"' + name.replace('"', '""') + '"'
+    files = ", ".join("'" + pattern.replace("'", "''") + "'" for pattern in patterns)
     with suppress(Exception):
-        connection.con.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet({files})")
-        return connection.table(str(path))
+        connection.con.execute(
+            f"CREATE VIEW {view} AS SELECT * FROM read_parquet([{files}], hive_partitioning = false)"
+        )
+        return connection.table(name)
     close(connection)
-    raise ValueError(f"the table must be a .parquet file that the engine can read, got {str(path)!r}.")
+    raise ValueError(f"the table must be a .parquet file that the engine can read, got {name!r}.")
 
 
-def _alike(connection: Any, pattern: str) -> bool:
+def _alike(connection: Any, patterns: list[str]) -> bool:
     """Whether all files have the same columns of the same types; asked of their footers."""
     types = (
         "list((name, type, type_length, repetition_type, num_children, converted_type, scale, precision, logical_type))"
     )
     files = f"SELECT file_name, {types} AS columns FROM parquet_schema(?) GROUP BY file_name"
     with suppress(Exception):
-        ((kinds,),) = connection.con.execute(f"SELECT count(DISTINCT columns) FROM ({files})", [pattern]).fetchall()
+        ((kinds,),) = connection.con.execute(f"SELECT count(DISTINCT columns) FROM ({files})", [patterns]).fetchall()
         return bool(kinds <= 1)
     return True
 
@@ -200,7 +221,21 @@ def _in_database(ibis: Any, engine: str, name: str) -> Any:
     if kind == "spark":
         _need("pyspark", "PySpark", "spark")
         return _named(silenced(kind, lambda: _spark(ibis, engine)), name)
+    _check_engine(kind)
     raise ValueError(f"engine must be postgresql://... or spark://..., got {kind!r}.")
+
+
+def _check_engine(kind: str) -> None:
+    """Refuse engines in which a row can make a query fail."""
+    why = {
+        "sqlite": "a column of SQLite holds values of any type, and a sum of them that is too large fails",
+        "mysql": "whether MySQL fails on a number that is too large depends on its mode",
+    }.get(kind.partition("+")[0])
+    if why:
+        raise ValueError(
+            f"engine must be DuckDB, PostgreSQL or Spark, got {kind}: {why}, which would speak of the rows. Write the "
+            "table as Parquet first, or have it on one of these."
+        )
 
 
 def _spark(ibis: Any, engine: str) -> Any:
@@ -214,17 +249,20 @@ def _spark(ibis: Any, engine: str) -> Any:
 
 def silenced(engine: str, work: Callable[[], Answered]) -> Answered:
     """What the engine gives; or an error that has none of its words, which may quote a row or a password, nor the error
-    it came from."""
+    it came from. Ctrl-C stays Ctrl-C: DuckDB answers it with an error of its own."""
     try:
         return work()
     except Exception as error:
         kind = type(error).__name__
+        stopped = kind == "InterruptException" or (kind == "RuntimeError" and str(error) == "Query interrupted")
+    if stopped:
+        raise KeyboardInterrupt
     raise EngineError(engine, kind)
 
 
 def _named(connection: Any, name: str) -> Any:
     """A table of a connection, as table or schema.table; Parquet files may be given to Spark by path."""
-    kind = Path(name).suffix.lower()
+    kind = ".parquet" if Path(name).is_dir() else Path(name).suffix.lower()
     if connection.name == "pyspark" and kind in READ:
         return _on_spark(connection, name, kind)
     schema, _, rest = name.partition(".")
@@ -245,7 +283,7 @@ def _on_spark(connection: Any, name: str, kind: str) -> Any:
     path = Path(name).resolve()  # a path of this machine, or one that Spark alone knows
     files = re.sub(r"([][*?{}\\,])", r"\\\1", str(path)) if path.exists() else name
     with suppress(Exception):
-        return connection.read_parquet(files, table_name=f"file_{files.encode().hex()}")
+        return connection.read_parquet(files, table_name=f"file_{files.encode().hex()}", recursiveFileLookup=True)
     raise ValueError(f"the table must be a .parquet file that the engine can read, got {name!r}.")
 
 

@@ -7,19 +7,18 @@ is made anew, of types and operations in a list, each of which gives a value for
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
-from psidp.curator.column_types import read_for
-from psidp.curator.comparison import Side, UnfitError, among, compare, compare_sides, constant, side
+from psidp.curator.comparison import MIRRORED, Side, UnfitError, among, compare, compare_sides, constant, missing, side
+from psidp.curator.condition_text import Node, parse, shorten
+from psidp.curator.derived import chosen, day_of, like, part, prefix
 from psidp.curator.engine import Engine
 from psidp.curator.native_types import Native
 from psidp.curator.row_sql import ibis_library
+from psidp.curator.text_rules import TextRules, joined, words_in
 
-__all__ = ["condition", "in_words"]
+__all__ = ["condition", "derived_side", "in_words", "text_rules"]
 
-OPERATOR = re.compile(r">=|<=|!=|<>|==|=|>|<")
-SAME = {"==": "=", "<>": "!="}
 COMPARISONS = {
     "Equals": "=",
     "NotEquals": "!=",
@@ -28,21 +27,14 @@ COMPARISONS = {
     "Less": "<",
     "LessEqual": "<=",
 }
-MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 CHANGED = {"Lowercase": "lower", "Uppercase": "upper", "Strip": "strip", "LStrip": "lstrip", "RStrip": "rstrip"}
 SOUGHT = {"StringContains": "contains", "StartsWith": "startswith", "EndsWith": "endswith"}
+DERIVED = {"ExtractYear": "year", "ExtractQuarter": "quarter", "ExtractMonth": "month", "ExtractWeekOfYear": "week",
+           "ExtractDay": "day", "ExtractHour": "hour", "ExtractMinute": "minute"}  # fmt: skip
+CASES = ("SearchedCase", "SimpleCase", "IfElse")
 SPECIAL = {"IsNan": "isnan", "IsInf": "isinf"}
 JOINED = {"And": lambda a, b: a & b, "Or": lambda a, b: a | b, "Xor": lambda a, b: a ^ b}
 ENGINES = ("duckdb", "postgres", "pyspark")
-
-LONGEST = 200
-"""Letters of a condition in words."""
-
-PLAIN = re.compile(r"[\w.+:/-]+")
-"""Text that needs no quotes."""
-
-LONGEST_TEXT = 10_000
-"""Letters of a condition that is given as text."""
 
 
 def condition(table: Any, where: Any, untyped: frozenset[str] = frozenset()) -> Any:
@@ -50,8 +42,8 @@ def condition(table: Any, where: Any, untyped: frozenset[str] = frozenset()) -> 
     the value that a text compares them with.
 
     Args:
-        where: text such as "age >= 18" (column, comparison, value); an Ibis expression such as ibis._.age >= 18; a
-            function from the table to one; or a list of these, all of which must hold.
+        where: text such as "age >= 18 and ward in ('A', 'B')"; an Ibis expression such as ibis._.age >= 18; a function
+            from the table to one; or a list of these, all of which must hold.
 
     Refused by schema and form alone: what is not true or false for each row, what looks beyond a row (aggregates,
     windows, subqueries, other tables, random numbers), and what is not in the list of docs/curator.md, since it could
@@ -59,7 +51,7 @@ def condition(table: Any, where: Any, untyped: frozenset[str] = frozenset()) -> 
     """
     if isinstance(where, list | tuple):
         parts = [rule for part in where if (rule := condition(table, part, untyped)) is not None]
-        return reduce(lambda a, b: a & b, parts) if parts else None
+        return joined("and", parts) if parts else None
     if table.get_backend().name not in ENGINES:
         raise ValueError("where must be asked of DuckDB, PostgreSQL or Spark. Give a view of the rows instead.")
     if isinstance(where, str):
@@ -76,108 +68,63 @@ def in_words(table: Any, where: Any) -> str:
         return where.strip()
     sql = str(table.get_backend().compile(table.select(said=_bound(table, where)))).removeprefix("SELECT ")
     said = re.sub(r"\s+", " ", re.sub(r"[\"`]t[0-9]+[\"`]\.", "", sql.rpartition(" FROM ")[0].rpartition(" AS ")[0]))
-    return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
+    return shorten(said)
 
 
 def _parsed(table: Any, text: str, untyped: frozenset[str]) -> Any:
-    """column, comparison, value."""
-    if not len(text) <= LONGEST_TEXT:
-        raise ValueError(f"where must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
-    name, operator, word = _split(text.strip(), table.columns)
-    if not (name and operator and word):
-        raise ValueError(f'where must be column, comparison and value, such as "age >= 18", got {_short(text)!r}.')
-    if name not in table.columns:
-        raise ValueError(f"where must name a column of the table ({', '.join(table.columns)}), got {_short(name)!r}.")
-    given = _read(table[name], word) if name in untyped else _named(table, name)
-    word = _unquoted(given, word, ordered=name in untyped and operator in ("<", "<=", ">", ">="))
-    try:
-        return compare(given, SAME.get(operator, operator), word)
-    except UnfitError:
-        raise ValueError(
-            f"where must compare {name!r} with one value of type {given.kind}, got {_short(word)!r}. "
-            "Give several conditions as a list; --where may be repeated."
-        ) from None
+    """A condition that was written as text."""
+    node, name = parse(text, table.columns, "where")
+    if name:
+        raise ValueError(f"where must be a condition, and has no name of its own, got AS {shorten(name)}.")
+    return text_rules(table, node, untyped, "where").truth(node)
 
 
-def _unquoted(given: Side, word: str, ordered: bool) -> str:
-    """The value itself. Text stands in quotes, or is one plain word, unless it is put in `ordered` columns without a
-    type: what follows a value, such as "and month = 1", would else be taken for part of it."""
-    quote = word[0] if word[0] in "\"'" else ""
-    inner = word[1:-1] if quote and len(word) > 1 and word[-1] == quote else word
-    if quote and inner != word and quote not in inner.replace(2 * quote, ""):
-        return inner.replace(2 * quote, quote)
-    plain = PLAIN.fullmatch(word) is not None and not ordered
-    if quote or (given.family == "string" and not plain):
-        raise ValueError(
-            f"where must compare with one value, and text that is not one plain word must stand in quotes, such as "
-            f"\"city = 'New York'\", got {_short(word)!r}. Give several conditions as a list; --where may be repeated. "
-            "Two columns are compared by an Ibis expression."
-        )
-    return word
-
-
-def _read(column: Any, word: str) -> Side:
-    """An untyped column in the type of the word that it is compared with."""
-    value = read_for(column, word)
-    kind = value.type()
-    return Side(value, kind.copy(scale=6) if kind.is_timestamp() else kind)
-
-
-def _named(table: Any, name: str) -> Side:
-    """A column that can be compared."""
-    natives = Engine(table).native_types(table, [name])
-    try:
-        return side(table[name], natives[name])
-    except UnfitError:
-        raise ValueError(
-            "where must be about columns of numbers, text, dates, instants or truth values, "
-            f"got {name!r} of type {table[name].type()}. Give a view of the table in which it is one of these."
-        ) from None
-
-
-def _split(text: str, columns: Any) -> tuple[str, str, str]:
-    """The three parts of a text; a name that holds a comparison stands in double quotes."""
-    closing = text.find('"', 1) if text.startswith('"') else -1
-    quoted = text[1:closing]
-    start = closing + 1 if closing > 0 and quoted in columns else 1
-    found = OPERATOR.search(text, start)
-    if found is None:
-        return "", "", ""
-    name = quoted if start > 1 else text[: found.start()].strip()
-    name = name[1:-1] if start == 1 and len(name) > 1 and name[0] == name[-1] == '"' else name
-    return name, found[0], text[found.end() :].strip()
-
-
-def _short(text: str) -> str:
-    """The beginning of a text."""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+def text_rules(table: Any, node: Node, untyped: frozenset[str], role: str) -> TextRules:
+    """The rules for a text, with the native types of the columns that it names; reads no row."""
+    names = dict.fromkeys(word.text for word in words_in(node) if word.quote != "'" and word.text in table.columns)
+    typed = [name for name in names if name not in untyped]
+    return TextRules(table, Engine(table).native_types(table, typed), untyped, role)
 
 
 def _bound(table: Any, where: Any) -> Any:
     """An expression of this very table that is true or false for each of its rows, by what one row says by itself."""
+    bound = _row_by_row(table, where, "where")
+    if not bound.type().is_boolean():
+        raise TypeError("where must be true or false for each row, such as ibis._.age >= 18.")
+    return bound
+
+
+def _row_by_row(table: Any, expression: Any, role: str) -> Any:
+    """An expression of this very table's columns that looks at one row at a time."""
     ibis = ibis_library()
     import ibis.expr.operations as ops  # type: ignore[import-untyped,unused-ignore]
 
     try:
-        bound = table.bind(where)[0]
+        bound = table.bind(expression)[0]
     except Exception as error:
         raise ValueError(
-            f"where must be text or an Ibis expression of the table's columns, got one that Ibis refuses "
+            f"{role} must be text or an Ibis expression of the table's columns, got one that Ibis refuses "
             f"({type(error).__name__})."
         ) from None
-    if not (isinstance(bound, ibis.Value) and bound.type().is_boolean()):
-        raise TypeError("where must be true or false for each row, such as ibis._.age >= 18.")
+    if not isinstance(bound, ibis.Value):
+        raise TypeError(f"{role} must be an Ibis expression that is true or false for each row, or has a value in it.")
     if isinstance(bound, ibis.Scalar):
-        raise TypeError("where must look at a column of the table.")
+        raise TypeError(f"{role} must look at a column of the table.")
     relations = set(bound.op().find(ops.Relation))
     far = (ops.Analytic, ops.Reduction, ops.Subquery, ops.WindowFunction, ops.Impure)
     beyond = bound.op().find(far, filter=ops.Value)  # what made the table's own columns is not asked
     if beyond or not all(relation in set(table.op().find(ops.Relation)) for relation in relations):
         raise ValueError(
-            "where must look at one row at a time: no aggregates, windows, subqueries, other tables or random numbers. "
-            "They would let one unit sway the rows of others."
+            f"{role} must look at one row at a time: no aggregates, windows, subqueries, other tables or random "
+            "numbers. They would let one unit sway the rows of others."
         )
     return bound
+
+
+def derived_side(table: Any, expression: Any, role: str) -> tuple[str, Side]:
+    """An Ibis expression of a row's own values, made of the list, and the name it has."""
+    bound = _row_by_row(table, expression, role)
+    return bound.get_name(), _Rules(table, _natives(table, bound), role).side(bound.op())
 
 
 def _natives(table: Any, bound: Any) -> Mapping[str, Native]:
@@ -194,6 +141,7 @@ class _Rules:
 
     table: Any
     natives: Mapping[str, Native]
+    role: str = "where"
 
     def truth(self, node: Any) -> Any:
         """A condition that is in the list, as a boolean column."""
@@ -203,12 +151,13 @@ class _Rules:
         """A column or what is made of it; refused if it is not in the list."""
         try:
             return self._side(node, type(node).__name__)
-        except UnfitError:
-            raise ValueError(
-                "where must be made of comparisons of like with like, isin, isnull, contains, and, or, not: "
-                f"{type(node).__name__} could fail on some row{_kinds(node)}, and the failure would speak of that row. "
-                "Make it a column of the table first."
-            ) from None
+        except UnfitError as unfit:
+            reason = str(unfit) or (
+                "be made of comparisons of like with like, isin, isnull, contains, like, and, or, not, parts of dates "
+                f"and the like: {type(node).__name__} could fail on some row{_kinds(node)}, and the failure would "
+                "speak of that row. Make it a column of the table first."
+            )
+        raise ValueError(f"{self.role} must {reason}")
 
     def _side(self, node: Any, kind: str) -> Side:
         if kind == "Alias":
@@ -219,6 +168,10 @@ class _Rules:
             return self._first(node.arg)
         if kind in CHANGED or kind == "StringLength":
             return self._text(node, kind)
+        if kind in DERIVED or kind in ("DayOfWeekIndex", "Date", "Substring", "StringSlice"):
+            return self._made(node, kind)
+        if kind in CASES:
+            return self._case(node, kind)
         return Side(self._truth(node, kind), ibis_library().dtype("boolean"))
 
     def _truth(self, node: Any, kind: str) -> Any:
@@ -230,7 +183,7 @@ class _Rules:
             return ~self._part(node.arg)
         if kind in ("IsNull", "NotNull"):
             given = self._column(node.arg) if type(node.arg).__name__ == "Field" else self.side(node.arg).value
-            return given.isnull() if kind == "IsNull" else given.notnull()
+            return missing(given) if kind == "IsNull" else ~missing(given)
         if kind == "Between":
             low, high = (">=", node.lower_bound), ("<=", node.upper_bound)
             return self._compared(node.arg, *low) & self._compared(node.arg, *high)
@@ -277,10 +230,10 @@ class _Rules:
             left, right = right, left
         given = self.side(left).value
         if type(right).__name__ == "Literal":
-            return given.isnull() if right.value is None else given.notnull() & self._compared(left, "=", right)
+            return missing(given) if right.value is None else ~missing(given) & self._compared(left, "=", right)
         other = self.side(right).value
-        both = given.notnull() & other.notnull() & self._compared(left, "=", right)
-        return both | (given.isnull() & other.isnull())
+        both = ~missing(given) & ~missing(other) & self._compared(left, "=", right)
+        return both | (missing(given) & missing(other))
 
     def _first(self, nodes: Any) -> Side:
         """The first of several that is not NULL, all of one type."""
@@ -304,8 +257,42 @@ class _Rules:
             return Side(given.value.length(), ibis_library().dtype("int32"))
         return Side(getattr(given.value, CHANGED[kind])(), given.kind, given.collation, given.searchable)
 
+    def _made(self, node: Any, kind: str) -> Side:
+        """A part of a date, its day, or the first letters of a text."""
+        given = self.side(node.arg)
+        if kind in DERIVED:
+            return part(given, DERIVED[kind])
+        if kind == "Date":
+            return day_of(given)
+        if kind == "DayOfWeekIndex":  # Ibis counts from 0
+            week = part(given, "isoweekday")
+            return Side(week.value - ibis_library().literal(1, "int64"), week.kind, values=tuple(range(7)))
+        start, length = node.start, node.length if kind == "Substring" else node.end
+        if start is not None and not (type(start).__name__ == "Literal" and start.value == 0):
+            raise UnfitError
+        if type(length).__name__ != "Literal":
+            raise UnfitError
+        return prefix(given, length.value)
+
+    def _case(self, node: Any, kind: str) -> Side:
+        """Constants by conditions."""
+        if kind == "IfElse":
+            pairs, otherwise = [(node.bool_expr, node.true_expr)], node.false_null_expr
+        else:
+            pairs, otherwise = list(zip(node.cases, node.results, strict=True)), node.default
+        results = [_written(result) for result in (*(result for _, result in pairs), otherwise)]
+        if kind == "SimpleCase":
+            rules = [self._compared(node.base, "=", case) for case, _ in pairs]
+        else:
+            rules = [self._part(case) for case, _ in pairs]
+        return chosen(list(zip(rules, results[:-1], strict=True)), results[-1])
+
     def _looked_into(self, node: Any, kind: str) -> Any:
         """Whether a text holds another, or a fraction is none."""
+        if kind == "StringSQLLike":
+            if type(node.pattern).__name__ != "Literal" or node.escape is not None:
+                raise UnfitError
+            return like(self.side(node.arg), node.pattern.value)
         if kind not in SOUGHT and kind not in SPECIAL:
             raise UnfitError
         given = self.side(node.__args__[0])
@@ -315,6 +302,13 @@ class _Rules:
         if sought is None or given.family != "string" or not given.searchable or type(sought).__name__ != "Literal":
             raise UnfitError
         return getattr(given.value, SOUGHT[kind])(constant(given, sought.value))
+
+
+def _written(node: Any) -> Any:
+    """The value of a constant."""
+    if type(node).__name__ != "Literal":
+        raise UnfitError
+    return node.value
 
 
 def _kinds(node: Any) -> str:

@@ -12,7 +12,12 @@ from uuid import UUID
 
 import numpy as np
 
+from psidp.errors import EngineError
+
 __all__ = ["arrow_frame"]
+
+GUESSING = ("CSV SCAN", "NDJSON SCAN", "JSON SCAN")
+"""Parts of a plan of Polars in which types are guessed from rows."""
 
 WIDEST = 1024
 """Bits of a whole number that has a double near it."""
@@ -27,12 +32,13 @@ def arrow_frame(source: Any, declared: Collection[str]) -> tuple[Any, frozenset[
     """
     if hasattr(source, "iloc") and hasattr(source, "dtypes"):
         return _total(*_from_pandas(source, declared))
+    if hasattr(source, "collect_schema") and hasattr(source, "explain"):
+        return _total(*_from_polars(_collected(source)))
     if hasattr(source, "to_arrow"):
         return _total(*_from_polars(source))
     if hasattr(source, "combine_chunks") or hasattr(source, "from_struct_array"):  # Arrow's table and batch
         return _total(source, frozenset())
-    lazy = " Call its collect() first." if hasattr(source, "collect") else ""
-    advice = " Call its to_table() first." if hasattr(source, "to_table") else lazy
+    advice = " Call its to_table() first." if hasattr(source, "to_table") else ""
     raise TypeError(
         "the table must be an Ibis table, a pandas, Polars or Arrow frame, or a path, got "
         f"{type(source).__name__}.{advice}"
@@ -144,6 +150,21 @@ def _is_text(column: Any) -> bool:
 
     kind = column.type
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _collected(source: Any) -> Any:
+    """A lazy frame's rows, unless Polars guesses their types. What it says when it fails stays there."""
+    plan = [line.strip().upper() for line in str(source.explain(optimized=False)).splitlines()]
+    if any(line.startswith(GUESSING) for line in plan):
+        raise ValueError(
+            "a lazy frame must not be read by Polars' scan_csv or scan_ndjson, which guess types from some rows: one "
+            "row could change how all are read. Give the path of the .csv file itself."
+        )
+    try:
+        return source.collect()
+    except Exception as error:
+        kind = type(error).__name__
+    raise EngineError("polars", kind)
 
 
 def _from_polars(source: Any) -> tuple[Any, frozenset[str]]:

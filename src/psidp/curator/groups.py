@@ -21,6 +21,7 @@ from psidp.curator.contribution_sql import key_name
 from psidp.curator.engine import open_table
 from psidp.curator.period_cap import UNIT
 from psidp.curator.row_sql import ibis_library, stairs, whole
+from psidp.curator.source_files import paths_in, source_files
 from psidp.maths.thresholding import kappa_from_threshold, threshold_from_kappa
 from psidp.mechanism.clipping import IntegerGrid
 from psidp.symbols import symbol
@@ -332,11 +333,13 @@ def _same_relation(groups: Any, table: Any) -> bool:
 
 def _same_file(groups: Any, source: Any) -> bool:
     """Whether both are one file."""
-    if not (isinstance(groups, str | Path) and isinstance(source, str | Path)):
+    if not (isinstance(groups, str | Path) and (isinstance(source, str | Path) or paths_in(source))):
         return False
-    one, other = Path(groups), Path(source)
-    files = [other] if other.is_file() else other.parent.glob(other.name) if "*" in other.name else []
-    return one == other or (one.is_file() and any(file.is_file() and one.samefile(file) for file in files))
+    one, several = Path(groups), None
+    with suppress(ValueError, OSError):
+        several = source_files(source)
+    files = several.paths if several else [Path(source)] if isinstance(source, str | Path) else []
+    return one in files or (one.is_file() and any(file.is_file() and one.samefile(file) for file in files))
 
 
 def _shared(groups: Any, by: Sequence[str], source: Any) -> bool:

@@ -1,6 +1,9 @@
 """Payment: a release is prepared, paid for through the ledger, drawn and stored, in this order."""
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
@@ -10,7 +13,7 @@ from psidp.ledger.budget import shorten
 from psidp.ledger.entry import digest
 from psidp.maths.rounding import digits_down
 
-__all__ = ["Given", "Paid", "Payer", "table_name"]
+__all__ = ["Given", "Paid", "Payer", "held_back", "standing", "stopping", "table_name"]
 
 
 class Paid(Protocol):
@@ -66,8 +69,14 @@ class Payer:
             table=self.table,
             table_unit=self.unit or "",
         )
-        draw = None if self._settled(guarantee, retry_key) else prepare()
-        with spend as entry:
+        with stopping("nothing was spent"):
+            draw = None if self._settled(guarantee, retry_key) else prepare()
+        if retry_key:
+            kept = f"the spend stays, and the answer is stored under retry_key {retry_key!r}: ask again for it"
+            hold = held_back(kept)
+        else:
+            hold = stopping("the spend stays, and nothing was released: a retry_key would have let it go on")
+        with hold, spend as entry:
             values = entry.answer(lambda: (draw or prepare())().to_dict())
         left = self.ledger.remaining(self.budget)
         kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
@@ -90,7 +99,55 @@ def table_name(source: Any, name: str | None = None) -> str:
         ('visits.csv', 'clinic.duckdb: visits', '')
     """
     if isinstance(source, str | Path):
-        return shorten(Path(source).name + (f": {name}" if name else ""))
+        return shorten(Path(str(source).partition("?")[0]).name + (f": {name}" if name else ""))
     if hasattr(source, "get_name") and hasattr(source, "schema"):
         return shorten(str(source.get_name()))
     return ""
+
+
+def standing(ledger: Any, budget: str, guarantee: Guarantee) -> str:
+    """Whether a budget has enough for a release, in words; nothing is spent."""
+    left = ledger.remaining(budget)
+    enough = guarantee.psi <= left.psi and guarantee.kappa <= left.kappa
+    kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
+    said = "enough for this release" if enough else "less than this release needs: it would be refused"
+    return f"Budget {budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left, {said}."
+
+
+@contextmanager
+def stopping(words: str) -> Iterator[None]:
+    """Within it, Ctrl-C stops at once, and says what that means for the budget."""
+    try:
+        yield
+        return
+    except KeyboardInterrupt as stop:
+        said = str(stop) or words
+    raise KeyboardInterrupt(said)
+
+
+@contextmanager
+def held_back(words: str) -> Iterator[None]:
+    """Within it, a first Ctrl-C waits until the end and is raised there; a second one stops at once.
+
+    Only the main thread is told of Ctrl-C, and only a handler of Python's can be put back.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+    seen: list[int] = []
+
+    def wait(number: int, _: object) -> None:
+        if seen:
+            raise KeyboardInterrupt(
+                "the spend stays, and nothing was released: the same retry_key asks again, and pays"
+            )
+        seen.append(number)
+
+    signal.signal(signal.SIGINT, wait)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if seen:
+        raise KeyboardInterrupt(words)

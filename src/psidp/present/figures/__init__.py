@@ -1,6 +1,7 @@
 """Pictures of guarantees, curves and audits, and the paper's own. This floor draws what others computed."""
 
 from psidp.present.figures.audits import claim_and_audit
+from psidp.present.figures.bars import answer, bars
 from psidp.present.figures.budgets import spending
 from psidp.present.figures.comparison import comparison
 from psidp.present.figures.cubes import heat_map, shares_below
@@ -14,6 +15,8 @@ from psidp.present.figures.trainings import accuracy
 
 __all__ = [
     "accuracy",
+    "answer",
+    "bars",
     "claim_and_audit",
     "comparison",
     "conversions",

@@ -1,0 +1,110 @@
+"""Answers as one publishes them: what is done to the numbers, and the files they go to."""
+
+import csv
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from psidp.curator.answer import Answer
+from psidp.errors import MissingExtraError
+from psidp.present.figures.files import SUFFIXES, save
+
+__all__ = [
+    "FigureAt",
+    "NonNegative",
+    "Output",
+    "Rounded",
+    "SuppressBelow",
+    "Whole",
+    "check_files",
+    "check_steps",
+    "published",
+    "save_answer",
+    "save_figure",
+    "write_answer",
+]
+
+DOCUMENTS = (".csv", ".md", ".tex", ".xlsx")
+
+Output = Annotated[str, typer.Option("--output", "-o", help="write the answer to this .csv, .md, .tex or .xlsx file")]
+FigureAt = Annotated[str, typer.Option("--figure", help="draw the answer: a .svg, .png, .pdf, .html or .json file")]
+Rounded = Annotated[bool, typer.Option("--round", help="round to the digits that the noise leaves")]
+Whole = Annotated[bool, typer.Option("--whole", help="round counts to whole numbers")]
+NonNegative = Annotated[bool, typer.Option("--non-negative", help="set counts below 0 to 0")]
+SuppressBelow = Annotated[float, typer.Option("--suppress-below", help="leave out groups of smaller noisy count")]
+
+
+def check_files(output: str, figure: str) -> None:
+    """Refuse files that could not be written, before anything is paid for."""
+    if output and not (output.lower().endswith(DOCUMENTS) and Path(output).parent.is_dir()):
+        kinds = ", ".join(DOCUMENTS)
+        raise ValueError(f"the output must be a file of {kinds} in a folder that exists, got {output!r}.")
+    if output.lower().endswith(".xlsx"):
+        _need("openpyxl", "openpyxl", "excel")
+    if figure and not (Path(figure).suffix in SUFFIXES and Path(figure).parent.is_dir()):
+        raise ValueError(f"the figure must be a {', '.join(SUFFIXES)} file in a folder that exists, got {figure!r}.")
+    if figure:
+        _need("altair", "altair and vl-convert-python", "plot")
+
+
+def _need(module: str, library: str, extra: str) -> None:
+    try:
+        __import__(module)
+    except ImportError:
+        raise MissingExtraError(library, extra) from None
+
+
+def check_steps(asks: list[Any], whole: bool, non_negative: bool, below: float) -> None:
+    """Refuse steps that the answer would have no numbers for, before anything is paid for."""
+    kinds = {a.kind for a in asks}
+    if (whole or non_negative) and not kinds & {"count", "units", "histogram"}:
+        raise ValueError("--whole and --non-negative must have counts: ask for --count, --units or --histogram too.")
+    if below != 0.0 and not 0.0 < below < float("inf"):
+        raise ValueError(f"--suppress-below (a public threshold) must be in (0, inf), got {below}.")
+    if below and not kinds & {"count", "units"}:
+        raise ValueError("--suppress-below must have a count to judge by: ask for --count or --units too.")
+
+
+def published(answer: Answer, *, whole: bool, non_negative: bool, rounded: bool, below: float) -> Answer:
+    """The answer after the asked steps, in this order: groups left out, whole counts, none below 0, digits."""
+    answer = answer.suppressed(below) if below else answer
+    if answer.rows:
+        answer = answer.whole() if whole else answer
+        answer = answer.non_negative() if non_negative else answer
+    return answer.rounded() if rounded else answer
+
+
+def save_answer(answer: Answer, output: str) -> None:
+    """The answer in a file; where that fails, on standard output, since it is released and paid for."""
+    kind = Path(output).suffix.lower()
+    try:
+        if kind == ".xlsx":
+            answer.excel(output)
+        elif kind in (".md", ".tex"):
+            Path(output).write_text(answer.markdown() if kind == ".md" else answer.latex(), encoding="utf-8")
+        else:
+            with Path(output).open("w", newline="", encoding="utf-8") as file:
+                write_answer(answer, file)
+    except OSError as error:
+        write_answer(answer, sys.stdout)
+        raise ValueError(
+            f"the answer could not be written to {output!r} ({error.strerror}). It is released all the same, and "
+            "stands on standard output instead."
+        ) from error
+
+
+def save_figure(answer: Answer, figure: str) -> None:
+    """The picture in a file; what it cannot show is said, since the answer is released all the same."""
+    try:
+        save(answer.figure(), figure)
+    except (OSError, ValueError) as error:
+        typer.echo(f"No figure was drawn: {error}", err=True)
+
+
+def write_answer(answer: Answer, file: Any) -> None:
+    """CSV, one line for each group and statistic."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(answer.names)
+    writer.writerows(list(row.values()) for row in answer)

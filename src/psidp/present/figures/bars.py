@@ -1,0 +1,66 @@
+"""Answers of a release as pictures: bars with their intervals, or the heat map of two columns."""
+
+from typing import Any
+
+from psidp.present.figures.cubes import MOST_SIDE, heat_map
+from psidp.present.figures.theme import Chart, altair, data, finished
+from psidp.present.palette import LIGHT
+
+__all__ = ["answer", "bars"]
+
+MOST_BARS = 200
+
+
+def answer(given: Any, statistic: str = "") -> Chart:
+    """The picture that fits an answer: a heat map where two columns make groups, else bars with intervals.
+
+    Args:
+        given: what a release gave. statistic: which of its numbers; the first unless told.
+    """
+    if len(given.by) == 2:
+        sides = [len({key[i] for key, _ in given.rows}) for i in (0, 1)]
+        if all(side <= MOST_SIDE for side in sides):
+            return heat_map(given, statistic)
+    return bars(given, statistic)
+
+
+def bars(given: Any, statistic: str = "") -> Chart:
+    """A bar for each group, with its interval; a flagged one is grey. Without groups, a bar for each number.
+
+    Args:
+        given: what a release gave. statistic: which of its numbers; the first unless told.
+    """
+    alt = altair()
+    names = list(dict.fromkeys(e.statistic for _, e in given.rows))
+    if statistic and statistic not in names:
+        raise ValueError(f"statistic must be one of {', '.join(map(repr, names))}, got statistic={statistic!r}.")
+    wanted = {statistic or name for name in (names[:1] if given.by else names)}
+    rows = [
+        {
+            "group": " / ".join(_word(k) for k in key) if given.by else e.statistic, "value": e.value, "lower": e.lower,
+            "upper": e.upper, "flag": e.flag or "none", "faint": bool(e.flag),
+        }
+        for key, e in given.rows
+        if e.statistic in wanted
+    ]  # fmt: skip
+    if not 0 < len(rows) <= MOST_BARS:
+        raise ValueError(f"a picture must have 1 to {MOST_BARS} bars, got {len(rows)}.")
+    order = list(dict.fromkeys(row["group"] for row in rows))
+    said = next(iter(wanted)) if len(wanted) == 1 else "value"
+    base = alt.Chart(data(rows)).encode(
+        alt.X("group:N", sort=order, title=" / ".join(given.by) or None, axis=alt.Axis(labelLimit=160)),
+        tooltip=["group:N", "value:Q", "lower:Q", "upper:Q", "flag:N"],
+    )
+    shade = alt.condition("datum.faint", alt.value(LIGHT["line"]), alt.value(LIGHT["psi"]))
+    columns = base.mark_bar(opacity=0.75).encode(alt.Y("value:Q", title=said), color=shade)
+    spans = base.mark_rule(strokeWidth=1.5, color=LIGHT["ink"]).encode(alt.Y("lower:Q"), alt.Y2("upper:Q"))
+    chart = (columns + spans).properties(width=max(220, 26 * len(order)), height=280)
+    g = given.guarantee
+    cost = f"lines hold their number with chance {given.confidence:g}; it cost psi = {g.psi:.4g}, per {g.unit}"
+    grey = ["grey: noise or clipping may have moved it further than that"] if any(r["faint"] for r in rows) else []
+    title = f"{said} by {', '.join(given.by)}" if given.by else said
+    return finished(chart, title, cost, *grey)
+
+
+def _word(key: Any) -> str:
+    return "NULL" if key is None else str(key)

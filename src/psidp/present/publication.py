@@ -1,0 +1,130 @@
+"""Answers as documents: tables in Markdown and LaTeX, and workbooks. The one door to openpyxl."""
+
+from pathlib import Path
+from typing import Any
+
+from psidp.curator.published import noise_step
+from psidp.errors import MissingExtraError
+
+__all__ = ["excel", "latex", "markdown"]
+
+MOST_ACROSS = 4
+"""Statistics that stand beside each other; more stand below each other."""
+
+MARKS = {"clipping": "c", "noise": "n"}
+TEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+}  # fmt: skip
+
+
+def markdown(answer: Any) -> str:
+    """A table with a row for each group, a column for each statistic, and the words of the answer below it."""
+    width = len(answer.by) + (not _across(answer))
+    header, rows = _table(answer, lambda text: text)
+    escaped = [[_plain(cell) for cell in row] for row in (header, *rows)]
+    lines = [f"| {' | '.join(row)} |" for row in escaped]
+    lines.insert(1, "|" + "".join(" --- |" if i < width else " ---: |" for i in range(len(header))))
+    return "\n".join(lines) + "\n\n" + "\n".join(f"{_plain(line)}  " for line in _words(answer)) + "\n"
+
+
+def latex(answer: Any) -> str:
+    """A tabular of booktabs with a row for each group, and the words of the answer below it."""
+    header, rows = _table(answer, _tex)
+    width = len(answer.by) + (not _across(answer))
+    columns = "l" * width + "r" * (len(header) - width)
+    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(header) + r" \\", r"\midrule"]
+    lines += [" & ".join(cell.replace("\u00b1", r"$\pm$") for cell in row) + r" \\" for row in rows]
+    lines += [r"\bottomrule", r"\end{tabular}", "", r"\begin{small}"]
+    return "\n".join([*lines, *(f"{_tex(line)}\n" for line in _words(answer)), r"\end{small}", ""])
+
+
+def excel(answer: Any, path: str | Path) -> Path:
+    """A workbook: one sheet with every number as it is, one with what was asked, done and paid."""
+    try:
+        from openpyxl import Workbook  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise MissingExtraError("openpyxl", "excel") from None
+    target = Path(path)
+    if target.suffix.lower() != ".xlsx":
+        raise ValueError(f"a workbook's file must end in .xlsx, got {target.name!r}.")
+    book = Workbook()
+    numbers = book.active
+    numbers.title = "answer"
+    rows = [answer.names, *(list(row.values()) for row in answer)]
+    _fill(numbers, rows)
+    numbers.freeze_panes = "A2"
+    _fill(book.create_sheet("notes"), [[line] for line in answer.summary().splitlines()])
+    book.save(target)
+    return target
+
+
+def _fill(sheet: Any, rows: list[list[Any]]) -> None:
+    """Values into cells; text stays text, also where it begins like a formula."""
+    for at, row in enumerate(rows, 1):
+        for place, value in enumerate(row, 1):
+            cell = sheet.cell(row=at, column=place)
+            if isinstance(value, str):
+                cell.value = "".join(letter for letter in value if letter >= " " or letter in "\t\n")
+                cell.data_type = "s"
+            elif value is None or value != value:
+                cell.value = None
+            else:
+                cell.value = value
+
+
+def _across(answer: Any) -> bool:
+    """Whether the statistics of a group stand in one row."""
+    return len({e.statistic for _, e in answer.rows}) <= MOST_ACROSS
+
+
+def _table(answer: Any, written: Any) -> tuple[list[str], list[list[str]]]:
+    """Header and rows; `written` makes a text fit for its document."""
+    keys = [*map(written, answer.by)]
+    words = {key: [written("NULL" if k is None else str(k)) for k in key] for key, _ in answer.rows}
+    if not _across(answer):
+        rows = [[*words[key], written(e.statistic), _cell(e)] for key, e in answer.rows]
+        return [*keys, "statistic", "value"], rows
+    statistics = list(dict.fromkeys(e.statistic for _, e in answer.rows))
+    cells: dict[Any, dict[str, str]] = {}
+    for key, e in answer.rows:
+        cells.setdefault(key, {})[e.statistic] = _cell(e)
+    rows = [[*words[key], *(have.get(name, "") for name in statistics)] for key, have in cells.items()]
+    return [*keys, *map(written, statistics)], rows
+
+
+def _cell(estimate: Any) -> str:
+    """A number with its standard error, or its interval where it has none; letters say what its flag is."""
+    step = noise_step(estimate)
+    places = 2 if step is None else max(0, -step)
+    e = estimate
+    mark = "".join(letter for flag, letter in MARKS.items() if flag in e.flag)
+    shown = f"{e.value:,.{places}f} "
+    if e.standard_error == e.standard_error:
+        shown += f"\u00b1 {e.standard_error:,.{places}f}"
+    else:
+        shown += f"[{e.lower:,.{places}f}, {e.upper:,.{places}f}]"
+    return f"{shown} {mark}" if mark else shown
+
+
+def _words(answer: Any) -> list[str]:
+    """What a reader of the table has to know."""
+    g = answer.guarantee
+    kappa = f", kappa = {g.kappa:.3g}" if g.kappa else ""
+    noise = "Numbers have Gaussian noise, and \u00b1 is one standard error of it."
+    said = [f"{noise} psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."]
+    flags = {flag: any(flag in e.flag for _, e in answer.rows) for flag in MARKS}
+    said += ["c: clipping may have moved this number by more than its error says."] if flags["clipping"] else []
+    said += ["n: the count behind this number cannot be told from zero."] if flags["noise"] else []
+    steps = ("non_negative:", "whole:", "rounded:", "suppressed:")
+    return said + [note for note in answer.notes if note.startswith(steps)]
+
+
+def _plain(text: str) -> str:
+    """Text that is no markup of Markdown."""
+    return "".join(f"\\{letter}" if letter in "\\|*_`<>[]#" else letter for letter in text).replace("\n", " ")
+
+
+def _tex(text: str) -> str:
+    """Text that is no markup of LaTeX."""
+    return "".join(TEX.get(letter, letter) for letter in text).replace("\n", " ")

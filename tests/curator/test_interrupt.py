@@ -1,0 +1,156 @@
+"""Ctrl-C: before the spend it costs nothing; after it, under a retry key, the release goes on and is stored."""
+
+import os
+import signal
+import sys
+from threading import Thread, Timer
+
+import ibis
+import pyarrow as pa
+import pytest
+
+import psidp
+from psidp import Curator, PrivateGroups, ask
+from psidp.cli import main
+from psidp.curator import execute
+from psidp.curator.engine import Engine, connect
+from psidp.curator.payment import held_back
+
+ROWS = pa.table({"who": range(200), "ward": ["A", "B"] * 100})
+
+
+def press():
+    """Ctrl-C, as the terminal sends it."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = psidp.Ledger(tmp_path / "ledger.db")
+    made.open("survey", psi=10.0, kappa=1e-6, unit="who", actor="Ann", purpose="test")
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def curator(ledger):
+    return Curator(ROWS, "who", ledger=ledger, budget="survey")
+
+
+def states(ledger):
+    return [entry.state for entry in ledger.entries()]
+
+
+def test_ctrl_c_inside_duckdb_is_no_error_of_the_engine():
+    """DuckDB answers it with a RuntimeError of its own; ten billion rows would take it minutes."""
+    connection = ibis.duckdb.connect()
+    connection.raw_sql("create view endless as select a.range as who from range(100000) a, range(100000) b")
+    timer = Timer(0.3, press)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        Curator(connection.table("endless"), None).release(ask.histogram("who", [0, 10, 20]), psi=1.0)
+    timer.join()
+
+
+@pytest.mark.parametrize("terms", [{}, {"retry_key": "k"}], ids=str)
+def test_before_the_spend_it_costs_nothing(curator, ledger, monkeypatch, terms):
+    rows = Engine.rows
+
+    def stopped(self, expression):
+        press()
+        return rows(self, expression)
+
+    monkeypatch.setattr(Engine, "rows", stopped)
+    with pytest.raises(KeyboardInterrupt, match="nothing was spent"):
+        curator.release(ask.count(), psi=1.0, **terms)
+    assert states(ledger) == ["opened"]
+    monkeypatch.undo()
+    assert not curator.release(ask.count(), psi=1.0, **terms).stored
+
+
+@pytest.mark.parametrize("groups", [["A", "B"], PrivateGroups(1e-9, 2)], ids=["public", "private"])
+def test_after_the_spend_the_release_goes_on_under_its_retry_key(curator, ledger, monkeypatch, groups):
+    """Private groups ask the engine once more after they are paid for: that goes on too."""
+    drawn = execute._drawn
+
+    def stopped(*arguments):
+        press()
+        return drawn(*arguments)
+
+    monkeypatch.setattr(execute, "_drawn", stopped)
+    question = {"by": "ward", "groups": groups, "psi": 5.0, "retry_key": "k"}
+    with pytest.raises(KeyboardInterrupt, match="stored under retry_key 'k'"):
+        curator.release(ask.count(), **question)
+    assert states(ledger) == ["opened", "spent", "answered"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    again = curator.release(ask.count(), **question)
+    assert again.stored
+    assert [row["ward"] for row in again] == ["A", "B"]
+
+
+def test_after_the_spend_without_a_key_the_spend_stays(curator, ledger, monkeypatch):
+    monkeypatch.setattr(execute, "_drawn", lambda *_: press())
+    with pytest.raises(KeyboardInterrupt, match="the spend stays, and nothing was released"):
+        curator.release(ask.count(), psi=1.0)
+    assert states(ledger) == ["opened", "spent", "interrupted"]
+
+
+def test_a_second_ctrl_c_does_not_wait_and_other_threads_have_no_part():
+    def twice():
+        with held_back("waited"):
+            press()
+            press()
+
+    with pytest.raises(KeyboardInterrupt, match="the same retry_key asks again"):
+        twice()
+    done = []
+
+    def elsewhere():
+        with held_back("waited"):
+            done.append(True)
+
+    thread = Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert done == [True]
+
+
+def test_duckdb_tells_how_far_it_is():
+    """Percent, from another thread, in a connection of ours; -1 where it does not count."""
+    connection = connect(ibis)
+    connection.raw_sql("create view long as select a.range as who from range(30000) a, range(100000) b")
+    curator = Curator(connection.table("long"), None)
+    seen = []
+
+    def watch():
+        while not seen or len(seen) < 3:
+            percent = curator.progress()
+            seen.extend([] if percent is None else [percent])
+        press()
+
+    thread = Thread(target=watch)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        curator.release(ask.histogram("who", [0, 10, 20]), psi=1.0)
+    thread.join()
+    assert all(0.0 <= percent <= 100.0 for percent in seen)
+
+
+def test_the_command_line_says_what_was_spent(tmp_path, ledger, monkeypatch, capsys):
+    (tmp_path / "v.csv").write_text("who\n" + "\n".join(map(str, range(50))) + "\n")
+    rows = Engine.rows
+
+    def stopped(self, expression):
+        press()
+        return rows(self, expression)
+
+    monkeypatch.setattr(Engine, "rows", stopped)
+    words = ["psidp", "release", "table", tmp_path / "v.csv", "--unit-column", "who", "--count", "--psi", 1]
+    words += ["--ledger", tmp_path / "ledger.db", "--budget", "survey"]
+    monkeypatch.setattr(sys, "argv", list(map(str, words)))
+    with pytest.raises(SystemExit) as stop:
+        main.main()
+    out, err = capsys.readouterr()
+    assert (stop.value.code, out) == (130, "")
+    assert err == "psidp: stopped; nothing was spent.\n"
+    assert states(ledger) == ["opened"]
