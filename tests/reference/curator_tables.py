@@ -5,6 +5,7 @@ from math import nan
 import pyarrow as pa
 
 from psidp.curator import ask
+from psidp.curator.bounds import SIZE_EDGES
 from psidp.curator.contribution_sql import Totals
 from psidp.curator.engine import Engine
 from psidp.mechanism.clipping import IntegerGrid
@@ -25,6 +26,7 @@ AGGREGATES = [
     ask.deviation("v", -1e-100, 1e-100),
     ask.histogram("v", EDGES),
     ask.histogram("n", EDGES),
+    ask.histogram("v", SIZE_EDGES),
 ]
 
 

@@ -54,12 +54,12 @@ def release_table(
     rows_are_units: given.RowsAreUnits = False,
     count: Annotated[bool, typer.Option("--count", help="how many rows")] = False,
     units: Annotated[bool, typer.Option("--units", help="how many different units")] = False,
-    sum_of: Annotated[Words, _many("--sum", "column:lower:upper")] = [],  # noqa: B006
-    mean_of: Annotated[Words, _many("--mean", "column:lower:upper")] = [],  # noqa: B006
-    variance_of: Annotated[Words, _many("--variance", "column:lower:upper")] = [],  # noqa: B006
-    deviation_of: Annotated[Words, _many("--deviation", "column:lower:upper")] = [],  # noqa: B006
-    histogram_of: Annotated[Words, _many("--histogram", "column:edge,edge,...")] = [],  # noqa: B006
-    quantiles_of: Annotated[Words, _many("--quantiles", "column:edge,edge,...:0.25,0.5,0.75")] = [],  # noqa: B006
+    sum_of: Annotated[Words, _many("--sum", "column:lower:upper, or column:auto")] = [],  # noqa: B006
+    mean_of: Annotated[Words, _many("--mean", "column:lower:upper, or column:auto")] = [],  # noqa: B006
+    variance_of: Annotated[Words, _many("--variance", "column:lower:upper, or column:auto")] = [],  # noqa: B006
+    deviation_of: Annotated[Words, _many("--deviation", "column:lower:upper, or column:auto")] = [],  # noqa: B006
+    histogram_of: Annotated[Words, _many("--histogram", "column:edge,edge,..., or column:auto")] = [],  # noqa: B006
+    quantiles_of: Annotated[Words, _many("--quantiles", "column:edge,edge,...:0.25,0.5,0.75, or column:auto:...")] = [],  # noqa: B006
     by: Annotated[Words, _many("--by", "column that makes groups; may be repeated")] = [],  # noqa: B006
     groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, or a,b,c")] = "",
     private_groups: Annotated[str, typer.Option("--private-groups", help="choose the groups: kappa:at_most")] = "",
@@ -90,7 +90,7 @@ def release_table(
     """
     asks = [ask.count()] * count + [ask.units()] * units
     bounded = ((ask.sum, sum_of), (ask.mean, mean_of), (ask.variance, variance_of), (ask.deviation, deviation_of))
-    asks += [make(*bounds(word)) for make, words in bounded for word in words]
+    asks += [_bounded(make, word) for make, words in bounded for word in words]
     asks += [ask.histogram(*edges_of(word)) for word in histogram_of] + [_quantiles(word) for word in quantiles_of]
     if bool(unit_column) == rows_are_units:
         raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
@@ -117,6 +117,12 @@ def release_table(
     return _show(answer, output, as_json)
 
 
+def _bounded(make: Callable[..., ask.Aggregate], word: str) -> ask.Aggregate:
+    """column:lower:upper, or column:auto."""
+    column, _, last = word.rpartition(":")
+    return make(column, bounds="auto") if last == "auto" and column else make(*bounds(word))
+
+
 def bounds(word: str) -> tuple[str, float, float]:
     """column:lower:upper; the column itself may contain colons."""
     parts = word.rsplit(":", 2)
@@ -133,9 +139,11 @@ def column_type(word: str) -> tuple[str, str]:
     return column, kind
 
 
-def edges_of(word: str) -> tuple[str, list[float]]:
-    """column:edge,edge,..."""
+def edges_of(word: str) -> tuple[str, Any]:
+    """column:edge,edge,..., or column:auto."""
     column, colon, edges = word.rpartition(":")
+    if colon and edges == "auto":
+        return column, "auto"
     if not colon:
         raise ValueError(f"a histogram must be column:edge,edge,..., such as age:0,18,65,100, got {word!r}.")
     return column, [_number(edge, word) for edge in edges.split(",")]

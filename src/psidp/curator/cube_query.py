@@ -270,6 +270,8 @@ def _measures(measures: Sequence[Any], schema: Any) -> tuple[Aggregate, ...]:
     for a in measures:
         if a.kind not in MEASURES:
             raise ValueError(f"a cube must measure {', '.join(MEASURES)}, got {a.name!r}. Ask for it in a release.")
+        if a.bounds is not None:
+            raise ValueError(f"bounds of {a.column!r} must be given in a cube, whose noise is planned before any row.")
         if a.contribution is not None:
             raise ValueError("contribution must be the same for all measures of a cube: give it to the cube itself.")
     return tuple(replace(a, contribution=None) for a in measures)

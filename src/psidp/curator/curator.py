@@ -17,7 +17,7 @@ from psidp.curator.cube_query import Bound, CubeQuery, cube_question
 from psidp.curator.engine import Engine, open_source
 from psidp.curator.estimate import Estimate, estimates, flagged
 from psidp.curator.execute import Drawn, Part, prepare
-from psidp.curator.notes import flag_notes, notes_on, private_groups, what_clipping_took
+from psidp.curator.notes import chosen_bounds_words, flag_notes, notes_on, private_groups, what_clipping_took
 from psidp.curator.payment import Given, Payer
 from psidp.curator.plan import Plan, planned
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
@@ -336,7 +336,7 @@ class Curator:
         """The answer made of noisy totals."""
         judged = [_estimated(part, len(drawn.groups), asked.confidence) for part in drawn.parts]
         rows = tuple((key, e) for group, key in enumerate(drawn.groups) for part in judged for e in part[group])
-        said = [f"Asked: {self._words(asked)}.", *what_clipping_took(asked, drawn)]
+        said = [f"Asked: {self._words(asked)}.", *chosen_bounds_words(drawn), *what_clipping_took(asked, drawn)]
         said += [private_groups(asked)] if asked.private else []
         said += (
             []

@@ -1,7 +1,7 @@
 """Drawing: exact totals from the engine, then noise. Everything before the first noise can fail without a cost."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import inf
 from typing import Any
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.curator.ask import Aggregate
+from psidp.curator.bounds import Bounds
+from psidp.curator.bounds_search import BoundsSearch
 from psidp.curator.contribution import UnitNorms, best_contribution, largest_contribution
 from psidp.curator.contribution_sql import BIN, SIZES, Totals
 from psidp.curator.engine import Engine
@@ -47,6 +49,7 @@ class Drawn:
 
     groups: tuple[Key, ...]
     parts: tuple[Part, ...]
+    bounds: tuple[tuple[Aggregate, Bounds], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +64,34 @@ class Exact:
 def prepare(asked: Query, engine: Engine) -> Callable[[], Drawn]:
     """Ask the engine for the first exact totals; what comes back draws noise, and is called once it is paid for."""
     engine.check_keys(asked.rows, asked.by)
-    if asked.private is not None:
-        counts = engine.rows(asked.private.expression(asked.rows, asked.unit, asked.by))
-        private = asked.private
-        return lambda: _with_groups(asked, engine, _chosen_groups(asked, private, counts))
-    groups = tuple(asked.groups)  # type: ignore[arg-type]
-    if any(a.contribution == "auto" for a in asked.asks):
-        sizes = _unit_sizes(asked, engine, groups)
-        return lambda: _with_sizes(asked, engine, groups, sizes)
+    if asked.private is None:
+        return _ready(asked, engine, tuple(asked.groups))  # type: ignore[arg-type]
+    private, counts = asked.private, engine.rows(asked.private.expression(asked.rows, asked.unit, asked.by))
+
+    def drawn() -> Drawn:
+        groups = _chosen_groups(asked, private, counts)
+        return _ready(asked, engine, groups)() if groups else Drawn((), ())
+
+    return drawn
+
+
+def _ready(asked: Query, engine: Engine, groups: tuple[Key, ...]) -> Callable[[], Drawn]:
+    """The same, once the groups are known: bounds are chosen first, then contributions, then totals are drawn."""
+    if any(a.bounds == "auto" for a in asked.asks):
+        search = BoundsSearch(asked, engine, groups)
+        sizes = search.first()
+
+        def drawn() -> Drawn:
+            found = search.chosen(sizes)
+            settled = replace(asked, asks=tuple(search.settled(a, found) for a in asked.asks))
+            return replace(_ready(settled, engine, groups)(), bounds=tuple(found.items()))
+
+        return drawn
+    if asked.private or any(a.contribution == "auto" for a in asked.asks):
+        norms = _unit_sizes(asked, engine, groups)
+        return lambda: _with_sizes(asked, engine, groups, norms)
     exact = _exact(asked, engine, groups, asked.fixed())
     return lambda: _drawn(asked, groups, asked.fixed(), exact, {})
-
-
-def _with_groups(asked: Query, engine: Engine, groups: tuple[Key, ...]) -> Drawn:
-    """Query totals and add noise, after private groups were chosen."""
-    return _with_sizes(asked, engine, groups, _unit_sizes(asked, engine, groups)) if groups else Drawn((), ())
 
 
 def _with_sizes(asked: Query, engine: Engine, groups: tuple[Key, ...], sizes: Sizes) -> Drawn:

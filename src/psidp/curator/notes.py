@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from psidp.curator.ask import Aggregate
+from psidp.curator.bounds import BOUNDS_SHARE, UNSEEN, Bounds
 from psidp.curator.contribution import UnitNorms, largest_contribution
 from psidp.curator.estimate import CLIPPING, NOISE, Estimate
 from psidp.curator.execute import Drawn, Part
@@ -9,7 +11,7 @@ from psidp.curator.query import AUTO_SHARE, Query
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector
 
-__all__ = ["clipping_words", "flag_notes", "notes_on", "private_groups", "what_clipping_took"]
+__all__ = ["chosen_bounds_words", "clipping_words", "flag_notes", "notes_on", "private_groups", "what_clipping_took"]
 
 FLAGS = {
     CLIPPING: "what clipping took may move this number by more than its interval says",
@@ -31,6 +33,12 @@ def notes_on(asked: Query) -> tuple[str, ...]:
             f"With contribution 1, four rows of one {unit} in one group count as one row, and in four groups as half a "
             f'row each. Where many have several rows, ask for a larger contribution, or for "auto".'
         )
+    if any(a.bounds is not None for a in asked.asks):
+        said.append(
+            f"Bounds and edges are chosen privately from three noisy histograms, with {BOUNDS_SHARE:.0%} of the "
+            "aggregate's psi^2: powers of 2 of both signs first, then where the values lie. They weigh noise against "
+            "what they clip, and need not hold every value."
+        )
     if any(a.contribution == "auto" for a in asked.asks):
         said.append(
             f"A contribution is chosen privately from 1 to 2^20 rows' worth, with {AUTO_SHARE:.0%} of the aggregate's "
@@ -50,6 +58,24 @@ def notes_on(asked: Query) -> tuple[str, ...]:
             "values that occur, each shows that somebody has it."
         )
     return tuple(said)
+
+
+def chosen_bounds_words(drawn: Drawn) -> list[str]:
+    """Which bounds or edges were chosen, and at what price."""
+    settled = {part.aggregate.name: part.aggregate for part in drawn.parts}
+    return [_chosen(settled[a.name], bounds) for a, bounds in drawn.bounds]
+
+
+def _chosen(aggregate: Aggregate, bounds: Bounds) -> str:
+    """The bounds of one aggregate, and about how much lies outside."""
+    paid = f"chosen with {BOUNDS_SHARE:.0%} of its psi^2"
+    if not bounds.seen:
+        return f"{aggregate.name}: no value could be told from noise; bounds {list(UNSEEN)} stand for none ({paid})."
+    if aggregate.edges:
+        low, high = aggregate.edges[0], aggregate.edges[-1]
+        return f"{aggregate.name}: {aggregate.bins} bins from {low:.6g} to {high:.6g}, {paid}."
+    outside = f"; about {bounds.outside:.2g} of the rows lie outside" if bounds.outside > 0.001 else ""
+    return f"{aggregate.name}: bounds [{bounds.lower:.6g}, {bounds.upper:.6g}], {paid}{outside}."
 
 
 def private_groups(asked: Query) -> str:

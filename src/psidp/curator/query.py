@@ -8,6 +8,7 @@ from typing import Any
 
 from psidp.curator.answer import packed
 from psidp.curator.ask import Aggregate, Contribution, check_contribution
+from psidp.curator.bounds import BOUNDS_SHARE, SHARES
 from psidp.curator.column_types import check_kind, key_types, with_keys, with_types
 from psidp.curator.contribution import grid_of
 from psidp.curator.contribution_sql import Totals
@@ -105,7 +106,12 @@ class Query:
 
     def psi_of(self, aggregate: Aggregate) -> float:
         """psi of an aggregate's own noise."""
-        return self.share(aggregate.weight) * sqrt(1.0 - self.norms_share(aggregate)) * SAFETY
+        apart = self.norms_share(aggregate) + (0.0 if aggregate.bounds is None else BOUNDS_SHARE)
+        return self.share(aggregate.weight) * sqrt(1.0 - apart) * SAFETY
+
+    def psi_of_bounds(self, aggregate: Aggregate, stage: int) -> float:
+        """psi of one of the three histograms from which bounds are chosen."""
+        return self.share(aggregate.weight) * sqrt(SHARES[stage]) * SAFETY
 
     def psi_of_norms(self, aggregate: Aggregate) -> float:
         """psi of counting units by the size of their norm."""
@@ -169,6 +175,12 @@ class Query:
             Totals(rows, self.unit, self.by, group, narrow, tuple(j for j, (a, _) in enumerate(group) if a in measured))
             for group in ([together] if together else []) + apart
         ]
+
+    def bins_query(self, aggregate: Aggregate, groups: Sequence[Key], narrow: bool) -> Totals:
+        """The query for one histogram over all groups together, under the bound that the aggregate has."""
+        rows = self.rows.filter(key_filter(self.rows, self.by, groups)) if self.by else self.rows
+        grid = grid_of(aggregate, float(aggregate.contribution or 1.0), 1)
+        return Totals(rows, self.unit, (), ((aggregate, grid),), narrow)
 
     def fixed(self) -> list[float]:
         """Contributions, 1 where one is to be chosen."""

@@ -94,6 +94,8 @@ def stream_question(
     for a in query.asks:
         if a.kind not in KINDS:
             raise ValueError(f"a stream must ask for count, units or sum, got {a.name!r}. Ask for it in a release.")
+        if a.bounds is not None:
+            raise ValueError(f"bounds of {a.column!r} must be given in a stream, which has no data to choose them.")
         if a.contribution == "auto":
             raise ValueError('contribution must be a number in a stream, which has no data to choose it, got "auto".')
     if isinstance(query.groups, PrivateGroups):
