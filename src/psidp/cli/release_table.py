@@ -32,6 +32,7 @@ __all__ = [
     "column_type",
     "contribution_of",
     "edges_of",
+    "errors_of",
     "groups_of",
     "release_table",
     "shown",
@@ -47,9 +48,13 @@ def _many(flag: str, help: str) -> Any:
     return typer.Option(flag, help=help)
 
 
+@options.with_notions(*options.NOTIONS)
 def release_table(
     source: given.Source,
-    psi: Annotated[float, typer.Option("--psi", help="what the release costs, all of it together, (0,inf)")],
+    notions: options.Notions,
+    error: Annotated[
+        Words, _many("--error", "10, count:10 or 'mean of cost:2.5:1000' (in 1,000 rows): instead of a price")
+    ] = [],  # noqa: B006
     unit_column: given.UnitColumn = "",
     rows_are_units: given.RowsAreUnits = False,
     count: Annotated[bool, typer.Option("--count", help="how many rows")] = False,
@@ -103,7 +108,8 @@ def release_table(
         same_unit=same_unit, types=dict(map(column_type, types)),
     )  # fmt: skip
     question: dict[str, Any] = {
-        "psi": psi, "by": by, "groups": groups_of(curator, by, groups, private_groups), "where": where,
+        **notions, "error": errors_of(error), "by": by, "where": where,
+        "groups": groups_of(curator, by, groups, private_groups),
         "confidence": confidence, "contribution": contribution_of(contribution), "clipping_share": clipping_share,
     }  # fmt: skip
     try:
@@ -129,6 +135,29 @@ def bounds(word: str) -> tuple[str, float, float]:
     if len(parts) != 3:
         raise ValueError(f"a bounded column must be column:lower:upper, such as cost:0:5000, got {word!r}.")
     return parts[0], _number(parts[1], word), _number(parts[2], word)
+
+
+def errors_of(words: Words) -> Any:
+    """error, error:rows, name:error or name:error:rows; several by name; None where there is none."""
+    found = dict(map(_error, words))
+    if len(found) < len(words):
+        raise ValueError(f"--error must name every statistic once, got {', '.join(map(repr, words))}.")
+    return found.get("", found) if found else None
+
+
+def _error(word: str) -> tuple[str, float | tuple[float, float]]:
+    """The name, and a number or two."""
+    parts = word.split(":")
+    numbers: list[float] = []
+    while parts and len(numbers) < 2:
+        try:
+            numbers.insert(0, float(parts[-1]))
+        except ValueError:
+            break
+        parts.pop()
+    if not numbers:
+        raise ValueError(f"--error must be a number, name:number or name:number:rows, such as count:10, got {word!r}.")
+    return ":".join(parts), numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
 
 def column_type(word: str) -> tuple[str, str]:

@@ -64,6 +64,7 @@ class CubeQuery:
     clipping_share: float = 0.0
     wanted: tuple[float, ...] = ()
     reads: Mapping[str, str] = field(default_factory=dict)
+    price: str = ""
 
     @property
     def marginals(self) -> Marginals:

@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import nan
 from pathlib import Path
@@ -20,6 +21,7 @@ from psidp.curator.execute import Drawn, Part, prepare
 from psidp.curator.notes import chosen_bounds_words, flag_notes, notes_on, private_groups, what_clipping_took
 from psidp.curator.payment import Given, Payer
 from psidp.curator.plan import Plan, planned
+from psidp.curator.price import Wanted, kappa_of, priced_by_error, psi_of_notion
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream
 from psidp.curator.stream_question import check_groups, check_wait, place_of, stream_question
@@ -120,23 +122,25 @@ class Curator:
     def plan(
         self,
         *asks: Aggregate,
-        psi: float,
+        psi: float | None = None,
+        error: Wanted | None = None,
         by: str | Sequence[str] = (),
         groups: Any = None,
         where: Any = None,
         contribution: Contribution = 1.0,
         confidence: float = 0.95,
         clipping_share: float = CLIPPING_SHARE,
+        **notions: float,
     ) -> Plan:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
-        return planned(
-            self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share), self._engine
-        )
+        asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share, error, notions)
+        return planned(asked, self._engine)
 
     def release(
         self,
         *asks: Aggregate,
-        psi: float,
+        psi: float | None = None,
+        error: Wanted | None = None,
         by: str | Sequence[str] = (),
         groups: Any = None,
         where: Any = None,
@@ -145,12 +149,18 @@ class Curator:
         clipping_share: float = CLIPPING_SHARE,
         purpose: str = "",
         retry_key: str = "",
+        **notions: float,
     ) -> Answer:
         """Noisy answers, paid for before they are drawn.
 
         Args:
             asks: what is asked: psidp.ask.count(), psidp.ask.sum("cost", 0, 5000), ...
             psi: what all of it costs together, (0, inf); shared by psi^2 in proportion to the aggregates' weights.
+            notions: instead of psi, a notion of Guarantee.gaussian, such as epsilon=1, delta=1e-6 or auc=0.6; the
+                kappa of private groups comes out of it.
+            error: instead of psi, the standard error that is wanted: of a count in rows, of a sum in its unit, of a
+                mean as (error, rows of a group), of a quantile in ranks; for several aggregates {name: error}. The
+                least psi that reaches it is paid.
             by: column or columns that make groups.
             groups: the groups: public ones, or psidp.PrivateGroups(kappa=..., at_most=...).
             where: which rows, such as "age >= 18" or ibis._.age >= 18.
@@ -164,7 +174,7 @@ class Curator:
 
         Nothing is spent when the engine fails before noise could have been drawn.
         """
-        asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share)
+        asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share, error, notions)
 
         def ready() -> Callable[[], Answer]:
             draw = prepare(asked, self._engine)
@@ -179,7 +189,7 @@ class Curator:
         every: Every,
         since: datetime.date | str,
         periods: int,
-        psi: float,
+        psi: float | None = None,
         arrived: str | None = None,
         totals: Literal["sealed"] | None = None,
         dated: str | None = None,
@@ -194,6 +204,7 @@ class Curator:
         windows: Sequence[int] = (),
         confidence: float = 0.95,
         wait: datetime.timedelta = WAIT,
+        **notions: float,
     ) -> Stream:
         """Counts, units or sums that are published in every period, for one psi paid once: plan, open, publish, series.
 
@@ -202,7 +213,7 @@ class Curator:
                 the contribution being what one unit may add to one period.
             every: "day", "week", "month", "quarter" or "year". since: the first day of the first. periods: how many
                 there will be at most; a generous number costs little.
-            psi: what all periods cost together.
+            psi: what all periods cost together; or a notion, as in `release`.
             arrived: the column that says when a row came into the table: a row counts in the period of its arrival.
                 What arrived in a period that is over must not change; corrections arrive as rows of their own.
             totals: "sealed", instead of `arrived`, for a table that is written anew: a row counts in the period of the
@@ -219,7 +230,7 @@ class Curator:
         if self.ledger is None or self.budget is None:
             raise ValueError("a stream needs a ledger and a budget, which keep its strategy and what it published.")
         check_groups(by, groups)
-        asked = self._question(asks, by, groups, where, psi, contribution, confidence, 0.0)
+        asked = self._question(asks, by, groups, where, psi, contribution, confidence, 0.0, None, notions)
         calendar = Calendar(every, as_date("since", since), periods)
         promise = stream_question(asked, calendar, at_most, apart, each)
         place = place_of(asked, self.table.schema(), self.untyped, arrived, totals, dated, seal)
@@ -242,11 +253,13 @@ class Curator:
         where: Any = None,
         confidence: float = 0.95,
         clipping_share: float = CLIPPING_SHARE,
+        **notions: float,
     ) -> CubePlan:
         """What `cube` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         asked = self._cube(
-            columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share
-        )
+            columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share,
+            notions,
+        )  # fmt: skip
         return cube_planned(asked, self._engine)
 
     def cube(
@@ -265,6 +278,7 @@ class Curator:
         clipping_share: float = CLIPPING_SHARE,
         purpose: str = "",
         retry_key: str = "",
+        **notions: float,
     ) -> Cube:
         """Many tables over the same columns for one psi, which agree with each other and have the least error.
 
@@ -273,8 +287,9 @@ class Curator:
                 psidp.ask.bins(edges)}; psidp.ask.ordered(edges) where cumulative sums or quantiles are asked of it.
             tables: psidp.ask.up_to(3) for all of one to three columns, or a list such as [("origin", "month")].
             measures: what is asked of every cell: psidp.ask.count(), .sum("fare", 0, 100), .mean("delay", -60, 180).
-            psi: what all of it costs together. errors: instead, standard errors that counts shall have, by table or by
-                number of columns: {("origin",): 2, 2: 5}; the least psi that reaches them is paid.
+            psi: what all of it costs together; or a notion, as in `release`. errors: instead, standard errors that
+                counts shall have, by table or by number of columns: {("origin",): 2, 2: 5}; the least psi that reaches
+                them is paid.
             balance: "worst" for the least error of the worst table, so that none is worse than by itself at its share
                 of psi; "total" for the least sum over all cells, which favours large tables.
             contribution: rows' worth that one unit may add, [1, 2^20]; where it has more, its rows count less, alike.
@@ -286,8 +301,9 @@ class Curator:
         Nothing is spent when the engine fails before noise could have been drawn.
         """
         asked = self._cube(
-            columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share
-        )
+            columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share,
+            notions,
+        )  # fmt: skip
         ready = partial(prepare_cube, asked, self._engine)
         return self._released(asked, ready, Cube.from_dict, cube_words(asked), purpose, retry_key)
 
@@ -306,14 +322,18 @@ class Curator:
     def _cube(
         self, columns: Mapping[str, Any], tables: Any, measures: Sequence[Aggregate], psi: float | None,
         errors: Errors | None, balance: Balance, contribution: Contribution, bound: Bound, where: Any,
-        confidence: float, clipping_share: float,
+        confidence: float, clipping_share: float, notions: Mapping[str, float],
     ) -> CubeQuery:  # fmt: skip
-        return cube_question(
+        words = ""
+        if notions:
+            psi, words = psi_of_notion(psi, notions)
+        asked = cube_question(
             self.table, self.unit, columns=columns, tables=tables, measures=measures, psi=psi, errors=errors,
             balance=balance, contribution=contribution, clipping_share=clipping_share, bound=bound, where=where,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, source=self._source,
             untyped=self.untyped,
         )  # fmt: skip
+        return replace(asked, price=words)
 
     def _question(
         self,
@@ -321,16 +341,22 @@ class Curator:
         by: str | Sequence[str],
         groups: Any,
         where: Any,
-        psi: float,
+        psi: float | None,
         contribution: Contribution,
         confidence: float,
         clipping_share: float = CLIPPING_SHARE,
+        error: Wanted | None = None,
+        notions: Mapping[str, float] | None = None,
     ) -> Query:
-        return question(
-            self.table, self.unit, asks, by=by, groups=groups, where=where, psi=psi, contribution=contribution,
+        if error is not None and (psi is not None or notions):
+            raise TypeError("psi, another notion, or error must be given, one of them.")
+        cost, words = (1.0, "") if error is not None else psi_of_notion(psi, notions or {}, kappa_of(groups))
+        asked = question(
+            self.table, self.unit, asks, by=by, groups=groups, where=where, psi=cost, contribution=contribution,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, clipping_share=clipping_share,
             source=self._source, untyped=self.untyped,
         )  # fmt: skip
+        return replace(asked, price=words) if error is None else priced_by_error(asked, error)
 
     def _answered(self, asked: Query, drawn: Drawn) -> Answer:
         """The answer made of noisy totals."""

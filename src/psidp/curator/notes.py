@@ -22,7 +22,7 @@ FLAGS = {
 def notes_on(asked: Query) -> tuple[str, ...]:
     """What a reader has to know about clipping and groups."""
     unit = asked.guarantee.unit
-    said = []
+    said = [asked.price] if asked.price else []
     if asked.unit is not None:
         said.append(
             f"What one {unit} adds, over all groups, is scaled down by one factor where its L2 norm exceeds its "

@@ -17,7 +17,7 @@ from psidp.curator.query import Query
 from psidp.curator.row_sql import middle_and_half
 from psidp.guarantee import Guarantee
 
-__all__ = ["Expected", "Plan", "planned"]
+__all__ = ["Expected", "Plan", "expected_errors", "planned"]
 
 TYPICAL = {"mean": 1.0, "variance": 0.56, "deviation": 0.56}
 """Error in units of the half width, for values about the middle of the bounds that deviate by half of it."""
@@ -152,6 +152,13 @@ def _expected(asked: Query, a: Aggregate, groups: int) -> Expected:
         strategy=_strategy(asked, a, sigma),
         scale=_scale(a),
     )
+
+
+def expected_errors(asked: Query, a: Aggregate) -> float:
+    """Standard error of one aggregate at the question's psi: of a ratio times the rows, of a quantile in ranks."""
+    groups = asked.private.at_most if asked.private else len(asked.groups)  # type: ignore[arg-type]
+    found = _expected(asked, a, groups)
+    return found.standard_error if found.ranks is None else found.ranks
 
 
 def _scale(a: Aggregate) -> str:

@@ -62,7 +62,7 @@ class Query:
         aggregates, each with its contribution. by: the columns that make groups. groups: the groups, or how to choose
         them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words.
         clipping_share: part of psi^2 that goes into measuring what clipping takes. reads: the types in which untyped
-        columns are read.
+        columns are read. price: how the price came about, in words, where it was not said as psi.
     """
 
     table: Any
@@ -76,6 +76,7 @@ class Query:
     some: str = ""
     clipping_share: float = CLIPPING_SHARE
     reads: Mapping[str, str] = field(default_factory=dict)
+    price: str = ""
 
     @property
     def adjacency(self) -> Adjacency:
