@@ -9,8 +9,9 @@ import typer
 
 from psidp.cli import options
 from psidp.cli import table_options as given
+from psidp.cli.ask_words import bounds, edges_of
 from psidp.cli.json_output import show_json
-from psidp.cli.release_table import bounds, column_type, contribution_of, edges_of, shown, with_progress, write_answer
+from psidp.cli.release_table import column_type, contribution_of, shown, with_progress, write_answer
 from psidp.cli.tables import console
 from psidp.curator import ask
 from psidp.curator.answer import Answer

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from psidp.cli import options
 from psidp.cli import table_options as given
+from psidp.cli.ask_words import bounded, distinct, edges_of, errors_of, largest, number, quantiles, ratio, weighted_sum
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console, table
 from psidp.curator import ask
@@ -28,11 +29,8 @@ from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 
 __all__ = [
-    "bounds",
     "column_type",
     "contribution_of",
-    "edges_of",
-    "errors_of",
     "groups_of",
     "release_table",
     "shown",
@@ -65,6 +63,19 @@ def release_table(
     deviation_of: Annotated[Words, _many("--deviation", "column:lower:upper, or column:auto")] = [],  # noqa: B006
     histogram_of: Annotated[Words, _many("--histogram", "column:edge,edge,..., or column:auto")] = [],  # noqa: B006
     quantiles_of: Annotated[Words, _many("--quantiles", "column:edge,edge,...:0.25,0.5,0.75, or column:auto:...")] = [],  # noqa: B006
+    median_of: Annotated[Words, _many("--median", "column:edge,edge,... or column:auto")] = [],  # noqa: B006
+    min_of: Annotated[Words, _many("--min", "the 0.01 quantile: column:edge,... or column:auto")] = [],  # noqa: B006
+    max_of: Annotated[Words, _many("--max", "the 0.99 quantile: column:edge,... or column:auto")] = [],  # noqa: B006
+    weighted_sum_of: Annotated[
+        Words, _many("--weighted-sum", "column:lower:upper:weights:most, weights being a column")
+    ] = [],  # noqa: B006
+    ratio_of: Annotated[
+        Words, _many("--ratio", "above/below, each count or column:lower:upper, such as cost:0:5000/days:0:60")
+    ] = [],  # noqa: B006
+    distinct_of: Annotated[
+        Words, _many("--distinct", "column:at_most, different values of which a unit counts for so many")
+    ] = [],  # noqa: B006
+    top: Annotated[Words, _many("--top", "k, or k:column:lower:upper for sums: the largest groups")] = [],  # noqa: B006
     by: Annotated[Words, _many("--by", "column that makes groups; may be repeated")] = [],  # noqa: B006
     groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, or a,b,c")] = "",
     private_groups: Annotated[str, typer.Option("--private-groups", help="choose the groups: kappa:at_most")] = "",
@@ -94,9 +105,17 @@ def release_table(
     --psi 0.2 --ledger ledger.db --budget survey
     """
     asks = [ask.count()] * count + [ask.units()] * units
-    bounded = ((ask.sum, sum_of), (ask.mean, mean_of), (ask.variance, variance_of), (ask.deviation, deviation_of))
-    asks += [_bounded(make, word) for make, words in bounded for word in words]
-    asks += [ask.histogram(*edges_of(word)) for word in histogram_of] + [_quantiles(word) for word in quantiles_of]
+    kinds = ((ask.sum, sum_of), (ask.mean, mean_of), (ask.variance, variance_of), (ask.deviation, deviation_of))
+    asks += [bounded(make, word) for make, words in kinds for word in words]
+    asks += [ask.histogram(*edges_of(word)) for word in histogram_of] + [quantiles(word) for word in quantiles_of]
+    named = ((ask.median, median_of), (ask.min, min_of), (ask.max, max_of))
+    asks += [make(*edges_of(word)) for make, words in named for word in words]
+    asks += [
+        *map(weighted_sum, weighted_sum_of),
+        *map(ratio, ratio_of),
+        *map(distinct, distinct_of),
+        *map(largest, top),
+    ]
     if bool(unit_column) == rows_are_units:
         raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
     if output and not (output.lower().endswith(".csv") and Path(output).parent.is_dir()):
@@ -123,74 +142,12 @@ def release_table(
     return _show(answer, output, as_json)
 
 
-def _bounded(make: Callable[..., ask.Aggregate], word: str) -> ask.Aggregate:
-    """column:lower:upper, or column:auto."""
-    column, _, last = word.rpartition(":")
-    return make(column, bounds="auto") if last == "auto" and column else make(*bounds(word))
-
-
-def bounds(word: str) -> tuple[str, float, float]:
-    """column:lower:upper; the column itself may contain colons."""
-    parts = word.rsplit(":", 2)
-    if len(parts) != 3:
-        raise ValueError(f"a bounded column must be column:lower:upper, such as cost:0:5000, got {word!r}.")
-    return parts[0], _number(parts[1], word), _number(parts[2], word)
-
-
-def errors_of(words: Words) -> Any:
-    """error, error:rows, name:error or name:error:rows; several by name; None where there is none."""
-    found = dict(map(_error, words))
-    if len(found) < len(words):
-        raise ValueError(f"--error must name every statistic once, got {', '.join(map(repr, words))}.")
-    return found.get("", found) if found else None
-
-
-def _error(word: str) -> tuple[str, float | tuple[float, float]]:
-    """The name, and a number or two."""
-    parts = word.split(":")
-    numbers: list[float] = []
-    while parts and len(numbers) < 2:
-        try:
-            numbers.insert(0, float(parts[-1]))
-        except ValueError:
-            break
-        parts.pop()
-    if not numbers:
-        raise ValueError(f"--error must be a number, name:number or name:number:rows, such as count:10, got {word!r}.")
-    return ":".join(parts), numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
-
-
 def column_type(word: str) -> tuple[str, str]:
     """column:type; the column itself may contain colons."""
     column, colon, kind = word.rpartition(":")
     if not colon:
         raise ValueError(f"a type must be column:type, such as age:int64, got {word!r}.")
     return column, kind
-
-
-def edges_of(word: str) -> tuple[str, Any]:
-    """column:edge,edge,..., or column:auto."""
-    column, colon, edges = word.rpartition(":")
-    if colon and edges == "auto":
-        return column, "auto"
-    if not colon:
-        raise ValueError(f"a histogram must be column:edge,edge,..., such as age:0,18,65,100, got {word!r}.")
-    return column, [_number(edge, word) for edge in edges.split(",")]
-
-
-def _quantiles(word: str) -> ask.Aggregate:
-    """column:edges:quantiles."""
-    rest, colon, at = word.rpartition(":")
-    if not colon or ":" not in rest:
-        raise ValueError(f"quantiles must be column:edge,edge,...:0.25,0.5,0.75, got {word!r}.")
-    return ask.quantiles(*edges_of(rest), at=[_number(q, word) for q in at.split(",")])
-
-
-def _number(text: str, word: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} in {word!r} must be a number.") from None
 
 
 def contribution_of(word: str) -> Any:
@@ -209,7 +166,7 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
         kappa, _, at_most = private.partition(":")
         if not at_most.isdigit():
             raise ValueError(f"--private-groups must be kappa:at_most, such as 1e-9:10, got {private!r}.")
-        return PrivateGroups(kappa=_number(kappa, private), at_most=int(at_most))
+        return PrivateGroups(kappa=number(kappa, private), at_most=int(at_most))
     if not groups:
         return None
     if groups.lower().endswith((".csv", ".parquet")):

@@ -4,11 +4,11 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import nan
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from psidp.curator.answer import Answer
+from psidp.curator.answer_rows import answer_rows
 from psidp.curator.ask import Aggregate, Contribution, UpTo, count
 from psidp.curator.calendar import Calendar, Every, as_date
 from psidp.curator.cube import Cube
@@ -16,8 +16,7 @@ from psidp.curator.cube_plan import CubePlan, cube_planned, cube_words, prepare_
 from psidp.curator.cube_price import Errors
 from psidp.curator.cube_query import Bound, CubeQuery, cube_question
 from psidp.curator.engine import Engine, open_source
-from psidp.curator.estimate import Estimate, estimates, flagged
-from psidp.curator.execute import Drawn, Part, prepare
+from psidp.curator.execute import Drawn, prepare
 from psidp.curator.notes import chosen_bounds_words, flag_notes, notes_on, private_groups, what_clipping_took
 from psidp.curator.payment import Given, Payer
 from psidp.curator.plan import Plan, planned
@@ -360,8 +359,7 @@ class Curator:
 
     def _answered(self, asked: Query, drawn: Drawn) -> Answer:
         """The answer made of noisy totals."""
-        judged = [_estimated(part, len(drawn.groups), asked.confidence) for part in drawn.parts]
-        rows = tuple((key, e) for group, key in enumerate(drawn.groups) for part in judged for e in part[group])
+        rows = answer_rows(drawn, asked.confidence)
         said = [f"Asked: {self._words(asked)}.", *chosen_bounds_words(drawn), *what_clipping_took(asked, drawn)]
         said += [private_groups(asked)] if asked.private else []
         said += (
@@ -377,10 +375,3 @@ class Curator:
         groups = f" by {', '.join(asked.by)}" if asked.by else ""
         some = f" where {asked.some}" if asked.some else ""
         return f"{', '.join(a.name for a in asked.asks)}{groups}{some}"
-
-
-def _estimated(part: Part, groups: int, confidence: float) -> list[list[Estimate]]:
-    """What one aggregate says of each group, flagged where clipping may have moved it."""
-    lost = nan if part.norms is None else part.norms.lost(part.contribution)[0]
-    found = [estimates(part.aggregate, part.lattice, part.noisy, group, confidence) for group in range(groups)]
-    return flagged(part.aggregate, found, lost)

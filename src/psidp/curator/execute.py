@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from psidp.curator.ask import Aggregate
 from psidp.curator.bounds import Bounds
 from psidp.curator.bounds_search import BoundsSearch
+from psidp.curator.column_types import with_keys
 from psidp.curator.contribution import UnitNorms, best_contribution, largest_contribution
 from psidp.curator.contribution_sql import BIN, SIZES, Totals
+from psidp.curator.distinct_sql import DistinctTotals
 from psidp.curator.engine import Engine
 from psidp.curator.estimate import Noisy
 from psidp.curator.groups import Key, PrivateGroups, plain_key
@@ -64,6 +66,8 @@ class Exact:
 def prepare(asked: Query, engine: Engine) -> Callable[[], Drawn]:
     """Ask the engine for the first exact totals; what comes back draws noise, and is called once it is paid for."""
     engine.check_keys(asked.rows, asked.by)
+    for name in [str(a.column) for a in asked.asks if a.kind == "distinct"]:
+        engine.check_keys(with_keys(asked.rows, (name,)), (name,))
     if asked.private is None:
         return _ready(asked, engine, tuple(asked.groups))  # type: ignore[arg-type]
     private, counts = asked.private, engine.rows(asked.private.expression(asked.rows, asked.unit, asked.by))
@@ -108,7 +112,8 @@ def _with_sizes(asked: Query, engine: Engine, groups: tuple[Key, ...], sizes: Si
 
 def _most(asked: Query, aggregate: Aggregate, groups: tuple[Key, ...]) -> float:
     """The largest contribution that so many private groups leave: a refusal would come after they are paid for."""
-    return largest_contribution(aggregate, len(groups)) if asked.private else inf
+    given = asked.private is None or aggregate.kind == "distinct"  # whose grid is the same for any number of groups
+    return inf if given else largest_contribution(aggregate, len(groups))
 
 
 def _exact(
@@ -134,7 +139,7 @@ def _no_sizes() -> Ints:
     return np.zeros(len(SIZES) + 1, np.int64)
 
 
-def _place(query: Totals, row: tuple[Any, ...], place: dict[Key, int], found: list[Exact]) -> None:
+def _place(query: Totals | DistinctTotals, row: tuple[Any, ...], place: dict[Key, int], found: list[Exact]) -> None:
     """One row of a result into the arrays; beyond 2^61 steps a total counts as that."""
     width = len(query.groups)
     if query.measured and (entry := int(row[-1])) >= 0:
@@ -150,7 +155,8 @@ def _place(query: Totals, row: tuple[Any, ...], place: dict[Key, int], found: li
     for exact, vector in zip(found, query.coordinates, strict=True):
         for i, coordinate in enumerate(vector):
             total = int(row[at] or 0)
-            total = total if query.unit is not None else coordinate.in_steps(total)
+            steps = query.unit is not None or isinstance(query, DistinctTotals)
+            total = total if steps else coordinate.in_steps(total)
             exact.totals[group, box, i] = min(max(total, -LARGEST), LARGEST)
             at += 1
 

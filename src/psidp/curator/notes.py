@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from psidp.curator.ask import Aggregate
 from psidp.curator.bounds import BOUNDS_SHARE, UNSEEN, Bounds
 from psidp.curator.contribution import UnitNorms, largest_contribution
-from psidp.curator.estimate import CLIPPING, NOISE, Estimate
+from psidp.curator.estimate import CLIPPING, NOISE, RANK, Estimate
 from psidp.curator.execute import Drawn, Part
 from psidp.curator.query import AUTO_SHARE, Query
 from psidp.guarantee import Guarantee
@@ -16,6 +16,7 @@ __all__ = ["chosen_bounds_words", "clipping_words", "flag_notes", "notes_on", "p
 FLAGS = {
     CLIPPING: "what clipping took may move this number by more than its interval says",
     NOISE: "the count behind this number cannot be told from zero",
+    RANK: "noise could have put another group in this one's place among the largest",
 }
 
 
@@ -32,6 +33,18 @@ def notes_on(asked: Query) -> tuple[str, ...]:
         said.append(
             f"With contribution 1, four rows of one {unit} in one group count as one row, and in four groups as half a "
             f'row each. Where many have several rows, ask for a larger contribution, or for "auto".'
+        )
+    if any(a.label[:3] in ("min", "max") for a in asked.asks):
+        said.append(
+            "min and max are the quantiles that their names say: the smallest and the largest value are one row's "
+            "each, and no private answer has them."
+        )
+    if any(a.top for a in asked.asks):
+        said.append("Intervals of the top groups hold for all groups at once: the largest are picked after the noise.")
+    if any(a.kind == "distinct" for a in asked.asks) and asked.unit is not None:
+        said.append(
+            f"One {unit} with more different values than it may count for counts a part for each; what that takes is "
+            "not measured."
         )
     if any(a.bounds is not None for a in asked.asks):
         said.append(
@@ -110,6 +123,8 @@ def flag_notes(estimates: Sequence[Estimate]) -> list[str]:
 def _bound(asked: Query, part: Part) -> str:
     """What one unit adds at most."""
     c = part.contribution
+    if part.aggregate.kind == "distinct":
+        return f"{part.aggregate.name}: one {asked.guarantee.unit} counts for at most {c:.4g} values, over all groups."
     worth = "one row's worth" if c == 1.0 else f"{c:.4g} rows' worth"
     chosen = " (chosen)" if part.aggregate.contribution == "auto" else ""
     return f"{part.aggregate.name}: one {asked.guarantee.unit} adds at most {worth}{chosen} (L2, over all groups)."

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from psidp.guarantee import Guarantee
 
 __all__ = ["Expected", "Plan", "expected_errors", "planned"]
 
-TYPICAL = {"mean": 1.0, "variance": 0.56, "deviation": 0.56}
-"""Error in units of the half width, for values about the middle of the bounds that deviate by half of it."""
+TYPICAL = {"mean": 1.0, "variance": 0.56, "deviation": 0.56, "ratio": sqrt(2.0)}
+"""Error in units of the half width, for values about the middle of the bounds that deviate by half of it; of a ratio in
+units of bound over bound, for rows at their bounds."""
 
 ROWS = (100, 1_000, 10_000)
 """Numbers of rows in a group for which a plan says the error of a mean."""
@@ -134,7 +136,7 @@ def _expected(asked: Query, a: Aggregate, groups: int) -> Expected:
     row = 1.0
     by_rows: tuple[tuple[int, float], ...] = ()
     if a.parts > 1:
-        half = middle_and_half(a)[1]
+        half = a.terms[0].reach / a.terms[1].reach if a.terms else middle_and_half(a)[1]
         largest = half * half if a.kind == "variance" else half
         grid = grid_of(a, contribution, groups)
         row = grid.part(a.parts) * grid.step / (largest * TYPICAL[a.kind])
