@@ -1,17 +1,26 @@
-"""What can be asked of a table: counts, sums, means, quantiles, ratios and more, each as a value.
+"""What can be asked of a table: counts, sums, means, quantiles, ratios and more, each as a value."""
 
-An aggregate turns a row into a short vector of L2 norm at most `reach`; a unit of privacy adds up the vectors of its
-rows, group by group, and the whole is clipped to `contribution` times `reach`.
-"""
-
-import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import inf
-from typing import Any
 
-from psidp.curator.aggregate import Aggregate, Auto, Contribution, Kind, check_contribution, is_real
+from psidp.curator.aggregate import (
+    Aggregate,
+    Auto,
+    Contribution,
+    bounded,
+    check_contribution,
+    check_edges,
+    count,
+    deviation,
+    histogram,
+    is_real,
+    mean,
+    named,
+    quantiles,
+    sum,
+    units,
+    variance,
+)
 from psidp.symbols import whole
 
 __all__ = [
@@ -40,119 +49,7 @@ __all__ = [
     "weighted_sum",
 ]
 
-LARGEST = 2.0**1023
-MOST_EDGES = 10_000
 UNNAMED = "a cube's column"
-
-
-def count(*, weight: float = 1.0, contribution: Contribution = None) -> Aggregate:
-    """How many rows.
-
-    Examples:
-        >>> count().name
-        'count'
-    """
-    return Aggregate("count", weight=weight, contribution=contribution)
-
-
-def units(*, weight: float = 1.0, contribution: Contribution = None) -> Aggregate:
-    """How many different units of privacy: patients, say."""
-    return Aggregate("units", weight=weight, contribution=contribution)
-
-
-def sum(
-    column: str,
-    lower: float | None = None,
-    upper: float | None = None,
-    *,
-    bounds: Auto | None = None,
-    weight: float = 1.0,
-    contribution: Contribution = None,
-) -> Aggregate:
-    """Sum of a column's values, clipped to [lower, upper]; missing values and NaN add nothing.
-
-    Where nobody knows the bounds, bounds="auto" chooses them privately, with 15 % of the aggregate's psi^2.
-
-    Examples:
-        >>> sum("cost", 0, 5000).reach
-        5000.0
-        >>> sum("cost", bounds="auto").bounds
-        'auto'
-        >>> sum("cost", 5000, 0)
-        Traceback (most recent call last):
-        ...
-        ValueError: bounds of 'cost' must be finite numbers with lower < upper, got lower=5000, upper=0.
-    """
-    return _bounded("sum", column, lower, upper, bounds, weight, contribution)
-
-
-def mean(
-    column: str,
-    lower: float | None = None,
-    upper: float | None = None,
-    *,
-    bounds: Auto | None = None,
-    weight: float = 1.0,
-    contribution: Contribution = None,
-) -> Aggregate:
-    """Mean of a column's values, clipped to [lower, upper]; rows whose value is missing or NaN do not count."""
-    return _bounded("mean", column, lower, upper, bounds, weight, contribution)
-
-
-def variance(
-    column: str,
-    lower: float | None = None,
-    upper: float | None = None,
-    *,
-    bounds: Auto | None = None,
-    weight: float = 1.0,
-    contribution: Contribution = None,
-) -> Aggregate:
-    """Variance of a column's values, clipped to [lower, upper], over the number of rows."""
-    return _bounded("variance", column, lower, upper, bounds, weight, contribution)
-
-
-def deviation(
-    column: str,
-    lower: float | None = None,
-    upper: float | None = None,
-    *,
-    bounds: Auto | None = None,
-    weight: float = 1.0,
-    contribution: Contribution = None,
-) -> Aggregate:
-    """Standard deviation of a column's values: the square root of `variance`."""
-    return _bounded("deviation", column, lower, upper, bounds, weight, contribution)
-
-
-def histogram(
-    column: str, edges: Iterable[float] | Auto, *, weight: float = 1.0, contribution: Contribution = None
-) -> Aggregate:
-    """How many values lie between public edges, [e0, e1), [e1, e2), ..., the last bin closed.
-
-    Values outside are clipped, and so count in the first and the last bin; missing values and NaN in none. "auto"
-    chooses 10 to 25 bins of equal width privately, with 15 % of the aggregate's psi^2.
-    """
-    return _binned("histogram", column, edges, (), weight, contribution)
-
-
-def quantiles(
-    column: str,
-    edges: Iterable[float] | Auto,
-    at: float | Iterable[float] = (0.25, 0.5, 0.75),
-    *,
-    weight: float = 1.0,
-    contribution: Contribution = None,
-) -> Aggregate:
-    """Quantiles read from a noisy cumulative histogram on public edges, straight lines between them.
-
-    "auto" chooses the edges privately, close where many values are, with 15 % of the aggregate's psi^2.
-    """
-    given = list(at) if isinstance(at, Iterable) else [at]
-    if not (given and builtins.all(is_real(q) and 0.0 < q < 1.0 for q in given)):
-        raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={given}.")
-    wanted = tuple(float(q) for q in given)
-    return _binned("quantiles", column, edges, wanted, weight, contribution)
 
 
 def median(
@@ -212,10 +109,10 @@ def weighted_sum(
         >>> weighted_sum("cost", 0, 5000, weights="w", most=10).name
         'sum of cost weighted by w'
     """
-    made = _bounded("sum", column, lower, upper, None, weight, contribution)
+    made = bounded("sum", column, lower, upper, None, weight, contribution)
     if not (is_real(most) and 2.0**-400 <= most <= 2.0**400 and made.reach <= 2.0**400):
         raise ValueError(f"most (largest weight) must be in [2^-400, 2^400], as must the bounds, got most={most!r}.")
-    return replace(made, weights=(_named(weights), float(most)))
+    return replace(made, weights=(named(weights), float(most)))
 
 
 def ratio(above: Aggregate, below: Aggregate, *, weight: float = 1.0, contribution: Contribution = None) -> Aggregate:
@@ -247,7 +144,7 @@ def distinct(column: str, at_most: float, *, weight: float = 1.0) -> Aggregate:
     """
     if not (is_real(at_most) and 1 <= at_most <= 2**20):
         raise ValueError(f"at_most (values that one unit may count for) must be in [1, 2^20], got at_most={at_most!r}.")
-    return Aggregate("distinct", _named(column), weight=weight, contribution=float(at_most))
+    return Aggregate("distinct", named(column), weight=weight, contribution=float(at_most))
 
 
 def top(k: int, of: Aggregate | None = None) -> Aggregate:
@@ -280,7 +177,7 @@ def bins(edges: Iterable[float]) -> Bins:
         >>> bins([0, 18, 65]).edges
         (0.0, 18.0, 65.0)
     """
-    return Bins(_edges(UNNAMED, edges))
+    return Bins(check_edges(UNNAMED, edges))
 
 
 def ordered(edges: Iterable[float]) -> Bins:
@@ -288,7 +185,7 @@ def ordered(edges: Iterable[float]) -> Bins:
 
     Their noise is made for that: with 100 bins a cumulative sum has a third of the error that adding up `bins` has.
     """
-    return Bins(_edges(UNNAMED, edges), ordered=True)
+    return Bins(check_edges(UNNAMED, edges), ordered=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,46 +205,6 @@ def up_to(order: int) -> UpTo:
     return UpTo(whole("order", order))
 
 
-def _bounded(
-    kind: Kind,
-    column: str,
-    lower: float | None,
-    upper: float | None,
-    bounds: Auto | None,
-    weight: float,
-    contribution: Contribution,
-) -> Aggregate:
-    """An aggregate of clipped values; bounds that are to be chosen stand as -1 and 1."""
-    if bounds is not None:
-        _check_auto(column, bounds, given=lower is not None or upper is not None)
-        return Aggregate(kind, _named(column), -1.0, 1.0, weight=weight, contribution=contribution, bounds="auto")
-    if lower is None or upper is None:
-        raise ValueError(f'bounds of {column!r} must be given as lower and upper, or be chosen: bounds="auto".')
-    if not (is_real(lower) and is_real(upper) and -inf < lower < upper < inf):
-        raise ValueError(
-            f"bounds of {column!r} must be finite numbers with lower < upper, got lower={lower!r}, upper={upper!r}."
-        )
-    if not (builtins.max(abs(lower), abs(upper)) <= 2.0**850 and float(upper) - float(lower) >= 2.0**-850):
-        raise ValueError(f"bounds of {column!r} must lie in 2^-850 to 2^850, got lower={lower}, upper={upper}.")
-    return Aggregate(kind, _named(column), float(lower), float(upper), weight=weight, contribution=contribution)
-
-
-def _binned(
-    kind: Kind,
-    column: str,
-    edges: Iterable[float] | Auto,
-    at: tuple[float, ...],
-    weight: float,
-    contribution: Contribution,
-) -> Aggregate:
-    """An aggregate of bins; edges that are to be chosen are none."""
-    auto = isinstance(edges, str) and edges == "auto"
-    return Aggregate(
-        kind, _named(column), edges=() if auto else _edges(column, edges), at=at, weight=weight,
-        contribution=contribution, bounds="auto" if auto else None,
-    )  # fmt: skip
-
-
 def _named_quantile(
     label: str,
     column: str,
@@ -358,29 +215,3 @@ def _named_quantile(
 ) -> Aggregate:
     """One quantile under a name of its own."""
     return replace(quantiles(column, edges, at, weight=weight, contribution=contribution), label=label)
-
-
-def _check_auto(column: str, bounds: Any, *, given: bool) -> None:
-    """Refuse bounds in words other than "auto", and bounds that are given and chosen at once."""
-    if bounds != "auto" or given:
-        raise ValueError(
-            f'bounds of {column!r} must be given as lower and upper, or be "auto", not both, got bounds={bounds!r}.'
-        )
-
-
-def _edges(column: str, edges: Any) -> tuple[float, ...]:
-    """Public edges, finite and increasing."""
-    given = list(edges) if isinstance(edges, Iterable) else [edges]
-    numbers = tuple(float(e) for e in given if is_real(e) and abs(e) <= LARGEST)
-    rising = len(numbers) == len(given) and builtins.all(a < b for a, b in pairwise(numbers))
-    if not (2 <= len(given) <= MOST_EDGES and rising):
-        raise ValueError(
-            f"edges of {column!r} must be 2 to {MOST_EDGES:,} finite numbers in increasing order, got {len(given)}."
-        )
-    return numbers
-
-
-def _named(column: Any) -> str:
-    if not isinstance(column, str):
-        raise TypeError(f"column must be the name of a column, got {type(column).__name__}.")
-    return column

@@ -183,8 +183,10 @@ def chosen_bounds(aggregate: Aggregate, middle: NoisyBins, tails: NoisyBins, noi
         return _rounded(Bounds(float(fine.edges[first]), float(fine.edges[last]), 0.0, True, kept))
     cost = _squared_error(aggregate, fine, noise, groups)
     i, j = np.unravel_index(int(np.argmin(cost)), cost.shape)
-    inside = float(fine.counts[i:j].sum()) / kept.rows
-    return _rounded(Bounds(float(fine.edges[i]), float(fine.edges[j]), min(1.0, max(0.0, 1.0 - inside)), True, kept))
+    found = _rounded(Bounds(float(fine.edges[i]), float(fine.edges[j]), 0.0, True, kept))
+    middles = (fine.edges[1:] + fine.edges[:-1]) / 2.0
+    inside = float(fine.counts[(middles >= found.lower) & (middles <= found.upper)].sum()) / kept.rows
+    return replace(found, outside=min(1.0, max(0.0, 1.0 - inside)))
 
 
 def _without_noise(tails: NoisyBins) -> NoisyBins | None:

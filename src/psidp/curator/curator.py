@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from psidp.curator.answer import Answer
-from psidp.curator.answer_rows import answer_rows
 from psidp.curator.ask import Aggregate, Contribution, UpTo, count
 from psidp.curator.calendar import Calendar, Every, as_date
 from psidp.curator.cube import Cube
@@ -349,7 +348,8 @@ class Curator:
     ) -> Query:
         if error is not None and (psi is not None or notions):
             raise TypeError("psi, another notion, or error must be given, one of them.")
-        cost, words = (1.0, "") if error is not None else psi_of_notion(psi, notions or {}, kappa_of(groups))
+        plain = 1.0 if error is not None else None if notions else psi
+        cost, words = (plain, "") if plain is not None else psi_of_notion(psi, notions or {}, kappa_of(groups))
         asked = question(
             self.table, self.unit, asks, by=by, groups=groups, where=where, psi=cost, contribution=contribution,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, clipping_share=clipping_share,
@@ -359,7 +359,7 @@ class Curator:
 
     def _answered(self, asked: Query, drawn: Drawn) -> Answer:
         """The answer made of noisy totals."""
-        rows = answer_rows(drawn, asked.confidence)
+        rows = drawn.rows(asked.confidence)
         said = [f"Asked: {self._words(asked)}.", *chosen_bounds_words(drawn), *what_clipping_took(asked, drawn)]
         said += [private_groups(asked)] if asked.private else []
         said += (

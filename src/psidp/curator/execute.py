@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from psidp.curator.contribution import UnitNorms, best_contribution, largest_con
 from psidp.curator.contribution_sql import BIN, SIZES, Totals
 from psidp.curator.distinct_sql import DistinctTotals
 from psidp.curator.engine import Engine
-from psidp.curator.estimate import Noisy
+from psidp.curator.estimate import Estimate, Noisy, estimates, flagged, largest
 from psidp.curator.groups import Key, PrivateGroups, plain_key
 from psidp.curator.query import Query
 from psidp.guarantee import Guarantee
@@ -44,6 +44,13 @@ class Part:
     noisy: Noisy
     norms: UnitNorms | None
 
+    def estimates(self, groups: int, confidence: float) -> list[list[Estimate]]:
+        """What it says of each group, flagged where clipping may have moved it."""
+        lost = nan if self.norms is None else self.norms.lost(self.contribution)[0]
+        level = 1.0 - (1.0 - confidence) / groups if self.aggregate.top else confidence
+        found = [estimates(self.aggregate, self.lattice, self.noisy, group, level) for group in range(groups)]
+        return flagged(self.aggregate, found, lost)
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -52,6 +59,15 @@ class Drawn:
     groups: tuple[Key, ...]
     parts: tuple[Part, ...]
     bounds: tuple[tuple[Aggregate, Bounds], ...] = ()
+
+    def rows(self, confidence: float) -> tuple[tuple[Key, Estimate], ...]:
+        """Group by group what is said of each; after that the largest groups, where those are asked for."""
+        judged = [(part.aggregate.top, part.estimates(len(self.groups), confidence)) for part in self.parts]
+        said = [(key, e) for i, key in enumerate(self.groups) for top, part in judged if not top for e in part[i]]
+        for top, part in judged:
+            chosen = largest([group[0] for group in part], top, confidence) if top else []
+            said += [(self.groups[i], e) for i, e in chosen]
+        return tuple(said)
 
 
 @dataclass(frozen=True, slots=True)
