@@ -43,8 +43,14 @@ def row_vector(row, aggregate, lattice):
     one = int(1 / Fraction(2) ** lattice.unit)
     if aggregate.kind in ("count", "units"):
         return [one]
+    if aggregate.kind == "ratio":
+        part = isqrt(one * one // 2)
+        return [part if term.kind == "count" else ratio_part(row, term, part) for term in aggregate.terms]
     value = row[aggregate.column]
-    missing = value is None or (isinstance(value, float) and isnan(value))
+    missing = absent(value)
+    if aggregate.weights:
+        value = weighted(row, aggregate)
+        return [0 if value is None else trunc(Fraction(value) / Fraction(2) ** lattice.unit)]
     if aggregate.edges:
         return None if missing else [one]
     if missing:
@@ -53,6 +59,47 @@ def row_vector(row, aggregate, lattice):
     if aggregate.kind == "sum":
         return [trunc(Fraction(value) / Fraction(2) ** lattice.unit)]
     return centred(value, aggregate, isqrt(one * one // aggregate.parts))
+
+
+def absent(value):
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
+def weighted(row, aggregate):
+    """Clipped value times clipped weight, in doubles; None where either is missing."""
+    (name, most), value = aggregate.weights, row[aggregate.column]
+    if absent(value) or absent(row[name]):
+        return None
+    pair = [min(max(float(value), aggregate.lower), aggregate.upper), min(max(float(row[name]), 0.0), most)]
+    return pair[0] * pair[1] if all(abs(x) >= 2.0**-400 for x in pair) else 0.0
+
+
+def ratio_part(row, term, part):
+    """One sum of a ratio: its value over the largest, in parts."""
+    most = 1.0 if term.weights is None else term.weights[1]
+    reach = max(abs(term.lower), abs(term.upper)) * most
+    value = weighted(row, term) if term.weights else row[term.column]
+    if absent(value):
+        return 0
+    value = value if term.weights else min(max(float(value), term.lower), term.upper)
+    return 0 if abs(value) < reach * 2.0**-40 else trunc(value / reach * part)
+
+
+def distinct(rows, unit, by, column, at_most):
+    """{group: total}: a unit's pairs of group and value weigh 2^20 min(1, at_most/m) each, a pair at most 2^20."""
+    pairs = defaultdict(set)
+    for index, row in enumerate(rows):
+        owner = index if unit is None else row[unit]
+        if owner is not None and row[column] is not None:
+            pairs[owner].add((tuple(row[name] for name in by), row[column]))
+    weights = defaultdict(int)
+    for owned in pairs.values():
+        for pair in owned:
+            weights[pair] += min(2**20, int(Fraction(at_most) * 2**20) // len(owned))
+    result = defaultdict(int)
+    for (group, _), weight in weights.items():
+        result[group] += min(2**20, weight)
+    return dict(result)
 
 
 def centred(value, aggregate, part):

@@ -5,6 +5,7 @@ from math import nan
 import pyarrow as pa
 
 from psidp.curator import ask
+from psidp.curator.bounds import SIZE_EDGES
 from psidp.curator.contribution_sql import Totals
 from psidp.curator.engine import Engine
 from psidp.mechanism.clipping import IntegerGrid
@@ -25,6 +26,11 @@ AGGREGATES = [
     ask.deviation("v", -1e-100, 1e-100),
     ask.histogram("v", EDGES),
     ask.histogram("n", EDGES),
+    ask.histogram("v", SIZE_EDGES),
+    ask.weighted_sum("v", -10.0, 100.0, weights="n", most=3.0),
+    ask.weighted_sum("n", 0.5, 4.0, weights="v", most=0.1),
+    ask.ratio(ask.sum("v", -7.5, 30.0), ask.sum("n", 0.0, 3.0)),
+    ask.ratio(ask.weighted_sum("v", 1.0, 9.0, weights="n", most=5.0), ask.count()),
 ]
 
 

@@ -9,9 +9,10 @@ import typer
 
 from psidp.cli import options
 from psidp.cli import table_options as given
+from psidp.cli.ask_words import bounds, edges_of
 from psidp.cli.json_output import show_json
 from psidp.cli.publishing import write_answer
-from psidp.cli.release_table import bounds, column_type, contribution_of, edges_of, shown, with_progress
+from psidp.cli.release_table import column_type, contribution_of, shown, with_progress
 from psidp.cli.tables import console
 from psidp.curator import ask
 from psidp.curator.answer import Answer
@@ -33,9 +34,10 @@ def _many(flag: str, help: str) -> Any:
     return typer.Option(flag, help=help)
 
 
+@options.with_notions(*options.NOTIONS)
 def release_cube(
     source: given.Source,
-    psi: Annotated[float | None, typer.Option("--psi", help="what all tables cost together, [2^-30,2^10]")] = None,
+    notions: options.Notions,
     unit_column: given.UnitColumn = "",
     rows_are_units: given.RowsAreUnits = False,
     column: Annotated[Words, _many("--column", "column:value,value,... or column:1..12, public")] = [],  # noqa: B006
@@ -101,7 +103,7 @@ def release_cube(
     for word in ordered:
         _add(columns, *_cut(word, ask.ordered))
     question: dict[str, Any] = {
-        "measures": asks, "psi": psi, "errors": dict(map(_error, errors)) or None, "balance": balance, "where": where,
+        "measures": asks, **notions, "errors": dict(map(_error, errors)) or None, "balance": balance, "where": where,
         "confidence": confidence, "contribution": contribution_of(contribution), "bound": bound,
         "clipping_share": clipping_share,
     }  # fmt: skip

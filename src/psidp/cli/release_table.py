@@ -15,6 +15,7 @@ from rich.text import Text
 
 from psidp.cli import options, publishing
 from psidp.cli import table_options as given
+from psidp.cli.ask_words import bounded, distinct, edges_of, errors_of, largest, number, quantiles, ratio, weighted_sum
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console, table
 from psidp.curator import ask
@@ -28,10 +29,8 @@ from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 
 __all__ = [
-    "bounds",
     "column_type",
     "contribution_of",
-    "edges_of",
     "groups_of",
     "joined_by",
     "release_table",
@@ -49,19 +48,36 @@ def _many(flag: str, help: str) -> Any:
     return typer.Option(flag, help=help)
 
 
+@options.with_notions(*options.NOTIONS)
 def release_table(
     source: given.Source,
-    psi: Annotated[float, typer.Option("--psi", help="what the release costs, all of it together, (0,inf)")],
+    notions: options.Notions,
+    error: Annotated[
+        Words, _many("--error", "10, count:10 or 'mean of cost:2.5:1000' (in 1,000 rows): instead of a price")
+    ] = [],  # noqa: B006
     unit_column: given.UnitColumn = "",
     rows_are_units: given.RowsAreUnits = False,
     count: Annotated[bool, typer.Option("--count", help="how many rows")] = False,
     units: Annotated[bool, typer.Option("--units", help="how many different units")] = False,
-    sum_of: Annotated[Words, _many("--sum", "column:lower:upper")] = [],  # noqa: B006
-    mean_of: Annotated[Words, _many("--mean", "column:lower:upper")] = [],  # noqa: B006
-    variance_of: Annotated[Words, _many("--variance", "column:lower:upper")] = [],  # noqa: B006
-    deviation_of: Annotated[Words, _many("--deviation", "column:lower:upper")] = [],  # noqa: B006
-    histogram_of: Annotated[Words, _many("--histogram", "column:edge,edge,...")] = [],  # noqa: B006
-    quantiles_of: Annotated[Words, _many("--quantiles", "column:edge,edge,...:0.25,0.5,0.75")] = [],  # noqa: B006
+    sum_of: Annotated[Words, _many("--sum", "column:lower:upper, or column:auto")] = [],  # noqa: B006
+    mean_of: Annotated[Words, _many("--mean", "column:lower:upper, or column:auto")] = [],  # noqa: B006
+    variance_of: Annotated[Words, _many("--variance", "column:lower:upper, or column:auto")] = [],  # noqa: B006
+    deviation_of: Annotated[Words, _many("--deviation", "column:lower:upper, or column:auto")] = [],  # noqa: B006
+    histogram_of: Annotated[Words, _many("--histogram", "column:edge,edge,..., or column:auto")] = [],  # noqa: B006
+    quantiles_of: Annotated[Words, _many("--quantiles", "column:edge,edge,...:0.25,0.5,0.75, or column:auto:...")] = [],  # noqa: B006
+    median_of: Annotated[Words, _many("--median", "column:edge,edge,... or column:auto")] = [],  # noqa: B006
+    min_of: Annotated[Words, _many("--min", "the 0.01 quantile: column:edge,... or column:auto")] = [],  # noqa: B006
+    max_of: Annotated[Words, _many("--max", "the 0.99 quantile: column:edge,... or column:auto")] = [],  # noqa: B006
+    weighted_sum_of: Annotated[
+        Words, _many("--weighted-sum", "column:lower:upper:weights:most, weights being a column")
+    ] = [],  # noqa: B006
+    ratio_of: Annotated[
+        Words, _many("--ratio", "above/below, each count or column:lower:upper, such as cost:0:5000/days:0:60")
+    ] = [],  # noqa: B006
+    distinct_of: Annotated[
+        Words, _many("--distinct", "column:at_most, different values of which a unit counts for so many")
+    ] = [],  # noqa: B006
+    top: Annotated[Words, _many("--top", "k, or k:column:lower:upper for sums: the largest groups")] = [],  # noqa: B006
     by: Annotated[Words, _many("--by", 'column that makes groups, or "month(visited)"; may be repeated')] = [],  # noqa: B006
     groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, or a,b,c")] = "",
     private_groups: Annotated[str, typer.Option("--private-groups", help="choose the groups: kappa:at_most")] = "",
@@ -98,9 +114,17 @@ def release_table(
     --psi 0.2 --ledger ledger.db --budget survey
     """
     asks = [ask.count()] * count + [ask.units()] * units
-    bounded = ((ask.sum, sum_of), (ask.mean, mean_of), (ask.variance, variance_of), (ask.deviation, deviation_of))
-    asks += [make(*bounds(word)) for make, words in bounded for word in words]
-    asks += [ask.histogram(*edges_of(word)) for word in histogram_of] + [_quantiles(word) for word in quantiles_of]
+    kinds = ((ask.sum, sum_of), (ask.mean, mean_of), (ask.variance, variance_of), (ask.deviation, deviation_of))
+    asks += [bounded(make, word) for make, words in kinds for word in words]
+    asks += [ask.histogram(*edges_of(word)) for word in histogram_of] + [quantiles(word) for word in quantiles_of]
+    named = ((ask.median, median_of), (ask.min, min_of), (ask.max, max_of))
+    asks += [make(*edges_of(word)) for make, words in named for word in words]
+    asks += [
+        *map(weighted_sum, weighted_sum_of),
+        *map(ratio, ratio_of),
+        *map(distinct, distinct_of),
+        *map(largest, top),
+    ]
     if bool(unit_column) == rows_are_units:
         raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
     publishing.check_files(output, figure)
@@ -114,7 +138,8 @@ def release_table(
     for word in joins:
         curator = curator.join(*joined_by(word))
     question: dict[str, Any] = {
-        "psi": psi, "by": by, "groups": groups_of(curator, by, groups, private_groups), "where": where,
+        **notions, "error": errors_of(error), "by": by, "where": where,
+        "groups": groups_of(curator, by, groups, private_groups),
         "confidence": confidence, "contribution": contribution_of(contribution), "clipping_share": clipping_share,
     }  # fmt: skip
     try:
@@ -127,14 +152,6 @@ def release_table(
         curator.dispose()
     answer = publishing.published(answer, whole=whole, non_negative=non_negative, rounded=rounded, below=suppress_below)
     return _show(answer, output, figure, as_json)
-
-
-def bounds(word: str) -> tuple[str, float, float]:
-    """column:lower:upper; the column itself may contain colons."""
-    parts = word.rsplit(":", 2)
-    if len(parts) != 3:
-        raise ValueError(f"a bounded column must be column:lower:upper, such as cost:0:5000, got {word!r}.")
-    return parts[0], _number(parts[1], word), _number(parts[2], word)
 
 
 def column_type(word: str) -> tuple[str, str]:
@@ -153,29 +170,6 @@ def joined_by(word: str) -> tuple[str, str]:
     return file, column
 
 
-def edges_of(word: str) -> tuple[str, list[float]]:
-    """column:edge,edge,..."""
-    column, colon, edges = word.rpartition(":")
-    if not colon:
-        raise ValueError(f"a histogram must be column:edge,edge,..., such as age:0,18,65,100, got {word!r}.")
-    return column, [_number(edge, word) for edge in edges.split(",")]
-
-
-def _quantiles(word: str) -> ask.Aggregate:
-    """column:edges:quantiles."""
-    rest, colon, at = word.rpartition(":")
-    if not colon or ":" not in rest:
-        raise ValueError(f"quantiles must be column:edge,edge,...:0.25,0.5,0.75, got {word!r}.")
-    return ask.quantiles(*edges_of(rest), at=[_number(q, word) for q in at.split(",")])
-
-
-def _number(text: str, word: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} in {word!r} must be a number.") from None
-
-
 def contribution_of(word: str) -> Any:
     """A number of rows, or "auto"."""
     try:
@@ -192,7 +186,7 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
         kappa, _, at_most = private.partition(":")
         if not at_most.isdigit():
             raise ValueError(f"--private-groups must be kappa:at_most, such as 1e-9:10, got {private!r}.")
-        return PrivateGroups(kappa=_number(kappa, private), at_most=int(at_most))
+        return PrivateGroups(kappa=number(kappa, private), at_most=int(at_most))
     if not groups:
         return None
     if groups.lower().endswith((".csv", ".parquet")):
@@ -247,8 +241,8 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
     if as_json:
         return show_json(plan.to_dict())
     typer.echo(plan.summary())
-    for number, sql in enumerate(plan.sql, 1):
-        typer.echo(f"\n-- query {number} of {len(plan.sql)}\n{sql}")
+    for place, sql in enumerate(plan.sql, 1):
+        typer.echo(f"\n-- query {place} of {len(plan.sql)}\n{sql}")
     return None
 
 

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from psidp.cli import options
+from psidp.cli.ask_words import bounds
 from psidp.cli.json_output import show_json
-from psidp.cli.release_table import bounds, column_type, groups_of
+from psidp.cli.release_table import column_type, groups_of
 from psidp.cli.tables import console, table
 from psidp.curator import ask
 from psidp.curator.answer import packed

@@ -1,180 +1,165 @@
-"""What can be asked of a table: counts, sums, means, variances, histograms and quantiles, each as a value.
+"""What can be asked of a table: counts, sums, means, quantiles, ratios and more, each as a value."""
 
-An aggregate turns a row into a short vector of L2 norm at most `reach`; a unit of privacy adds up the vectors of its
-rows, group by group, and the whole is clipped to `contribution` times `reach`.
-"""
-
-import builtins
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import pairwise
-from math import inf
-from numbers import Real
-from typing import Any, Literal
+from dataclasses import dataclass, replace
 
+from psidp.curator.aggregate import (
+    Aggregate,
+    Auto,
+    Contribution,
+    bounded,
+    check_contribution,
+    check_edges,
+    count,
+    deviation,
+    histogram,
+    is_real,
+    mean,
+    named,
+    quantiles,
+    sum,
+    units,
+    variance,
+)
 from psidp.symbols import whole
 
 __all__ = [
     "Aggregate",
     "Bins",
+    "Contribution",
     "UpTo",
     "bins",
+    "check_contribution",
     "count",
     "deviation",
+    "distinct",
     "histogram",
+    "max",
     "mean",
+    "median",
+    "min",
     "ordered",
     "quantiles",
+    "ratio",
     "sum",
+    "top",
     "units",
     "up_to",
     "variance",
+    "weighted_sum",
 ]
 
-Kind = Literal["count", "units", "sum", "mean", "variance", "deviation", "histogram", "quantiles"]
-Contribution = float | Literal["auto"] | None
-
-LARGEST = 2.0**1023
-MOST_ROWS = 2.0**20
-MOST_EDGES = 10_000
 UNNAMED = "a cube's column"
-PARTS = {"mean": 2, "variance": 3, "deviation": 3}
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """One question about every group.
-
-    Args:
-        kind: what is asked. column: of which column, none for counts. lower, upper: public bounds to which values
-        are clipped. edges: public edges of the bins. at: which quantiles. weight: share of psi^2 relative to the
-        release's other aggregates. contribution: how much one unit may add, in rows' worth: the bound on its L2 norm
-        is contribution times `reach`; "auto" chooses it privately; None takes the release's.
-    """
-
-    kind: Kind
-    column: str | None = None
-    lower: float = 0.0
-    upper: float = 0.0
-    edges: tuple[float, ...] = ()
-    at: tuple[float, ...] = ()
-    weight: float = 1.0
-    contribution: Contribution = None
-
-    def __post_init__(self) -> None:
-        if not (_real(self.weight) and 0.0 < self.weight < float("inf")):
-            raise ValueError(f"weight (share of psi^2, relative) must be in (0, inf), got weight={self.weight!r}.")
-        if self.contribution is not None:
-            check_contribution(self.contribution)
-
-    @property
-    def name(self) -> str:
-        """The question in words."""
-        return self.kind if self.column is None else f"{self.kind} of {self.column}"
-
-    @property
-    def reach(self) -> float:
-        """Largest norm of one row's vector."""
-        return max(abs(self.lower), abs(self.upper)) if self.kind == "sum" else 1.0
-
-    @property
-    def parts(self) -> int:
-        """Coordinates of a row's vector."""
-        return PARTS.get(self.kind, 1)
-
-    @property
-    def bins(self) -> int:
-        """Bins of a histogram, else 1."""
-        return max(1, len(self.edges) - 1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The question as plain values, without what does not matter."""
-        values: dict[str, Any] = {"kind": self.kind, "weight": float(self.weight), "contribution": self.contribution}
-        values |= {"column": self.column} if self.column is not None else {}
-        values |= {"edges": list(self.edges)} if self.edges else {}
-        values |= {"at": list(self.at)} if self.at else {}
-        values |= {"lower": self.lower, "upper": self.upper} if self.column is not None and not self.edges else {}
-        return values
-
-
-def count(*, weight: float = 1.0, contribution: Contribution = None) -> Aggregate:
-    """How many rows.
-
-    Examples:
-        >>> count().name
-        'count'
-    """
-    return Aggregate("count", weight=weight, contribution=contribution)
-
-
-def units(*, weight: float = 1.0, contribution: Contribution = None) -> Aggregate:
-    """How many different units of privacy: patients, say."""
-    return Aggregate("units", weight=weight, contribution=contribution)
-
-
-def sum(
-    column: str, lower: float, upper: float, *, weight: float = 1.0, contribution: Contribution = None
+def median(
+    column: str, edges: Iterable[float] | Auto, *, weight: float = 1.0, contribution: Contribution = None
 ) -> Aggregate:
-    """Sum of a column's values, clipped to [lower, upper]; missing values and NaN add nothing.
-
-    Examples:
-        >>> sum("cost", 0, 5000).reach
-        5000.0
-        >>> sum("cost", 5000, 0)
-        Traceback (most recent call last):
-        ...
-        ValueError: bounds of 'cost' must be finite numbers with lower < upper, got lower=5000, upper=0.
-    """
-    return _bounded("sum", column, lower, upper, weight, contribution)
+    """The median, read from a noisy cumulative histogram on public edges, or on edges that are chosen ("auto")."""
+    return _named_quantile("median", column, edges, 0.5, weight, contribution)
 
 
-def mean(
-    column: str, lower: float, upper: float, *, weight: float = 1.0, contribution: Contribution = None
-) -> Aggregate:
-    """Mean of a column's values, clipped to [lower, upper]; rows whose value is missing or NaN do not count."""
-    return _bounded("mean", column, lower, upper, weight, contribution)
-
-
-def variance(
-    column: str, lower: float, upper: float, *, weight: float = 1.0, contribution: Contribution = None
-) -> Aggregate:
-    """Variance of a column's values, clipped to [lower, upper], over the number of rows."""
-    return _bounded("variance", column, lower, upper, weight, contribution)
-
-
-def deviation(
-    column: str, lower: float, upper: float, *, weight: float = 1.0, contribution: Contribution = None
-) -> Aggregate:
-    """Standard deviation of a column's values: the square root of `variance`."""
-    return _bounded("deviation", column, lower, upper, weight, contribution)
-
-
-def histogram(
-    column: str, edges: Iterable[float], *, weight: float = 1.0, contribution: Contribution = None
-) -> Aggregate:
-    """How many values lie between public edges, [e0, e1), [e1, e2), ..., the last bin closed.
-
-    Values outside are clipped, and so count in the first and the last bin; missing values and NaN in none.
-    """
-    return Aggregate("histogram", _named(column), edges=_edges(column, edges), weight=weight, contribution=contribution)
-
-
-def quantiles(
+def min(
     column: str,
-    edges: Iterable[float],
-    at: float | Iterable[float] = (0.25, 0.5, 0.75),
+    edges: Iterable[float] | Auto,
+    at: float = 0.01,
     *,
     weight: float = 1.0,
     contribution: Contribution = None,
 ) -> Aggregate:
-    """Quantiles read from a noisy cumulative histogram on public edges, straight lines between them."""
-    given = list(at) if isinstance(at, Iterable) else [at]
-    if not (given and builtins.all(_real(q) and 0.0 < q < 1.0 for q in given)):
-        raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={given}.")
-    wanted = tuple(float(q) for q in given)
-    return Aggregate(
-        "quantiles", _named(column), edges=_edges(column, edges), at=wanted, weight=weight, contribution=contribution
-    )
+    """About the smallest value: the quantile at 0.01 unless told, and named so in the answer.
+
+    The smallest value itself is one row's, and no private answer can give it.
+
+    Examples:
+        >>> min("age", range(0, 111, 5)).name
+        'min (quantile 0.01) of age'
+    """
+    return _named_quantile(f"min (quantile {at})", column, edges, at, weight, contribution)
+
+
+def max(
+    column: str,
+    edges: Iterable[float] | Auto,
+    at: float = 0.99,
+    *,
+    weight: float = 1.0,
+    contribution: Contribution = None,
+) -> Aggregate:
+    """About the largest value: the quantile at 0.99 unless told, and named so in the answer; see `min`."""
+    return _named_quantile(f"max (quantile {at})", column, edges, at, weight, contribution)
+
+
+def weighted_sum(
+    column: str,
+    lower: float,
+    upper: float,
+    *,
+    weights: str,
+    most: float,
+    weight: float = 1.0,
+    contribution: Contribution = None,
+) -> Aggregate:
+    """Sum of values clipped to [lower, upper], each times its weight, a column's value clipped to [0, most].
+
+    A row whose value or weight is missing or NaN adds nothing; what is smaller than 2^-400 counts as 0. `weight` is, as
+    everywhere, the share of psi^2.
+
+    Examples:
+        >>> weighted_sum("cost", 0, 5000, weights="w", most=10).name
+        'sum of cost weighted by w'
+    """
+    made = bounded("sum", column, lower, upper, None, weight, contribution)
+    if not (is_real(most) and 2.0**-400 <= most <= 2.0**400 and made.reach <= 2.0**400):
+        raise ValueError(f"most (largest weight) must be in [2^-400, 2^400], as must the bounds, got most={most!r}.")
+    return replace(made, weights=(named(weights), float(most)))
+
+
+def ratio(above: Aggregate, below: Aggregate, *, weight: float = 1.0, contribution: Contribution = None) -> Aggregate:
+    """One total over another, each a count or a sum, with Fieller's interval; a unit's part in both is scaled alike.
+
+    Examples:
+        >>> ratio(sum("cost", 0, 5000), sum("days", 0, 60)).name
+        'ratio of sum of cost to sum of days'
+    """
+    for term in (above, below):
+        if not (isinstance(term, Aggregate) and term.kind in ("count", "sum") and term.bounds is None and not term.top):
+            raise ValueError(f"a ratio must be of ask.count() or sums with given bounds, got {term!r}.")
+        if not (term.weight == 1.0 and term.contribution is None):
+            raise ValueError("weight and contribution must be given to the ratio itself, not to its terms.")
+    if above.name == below.name:
+        raise ValueError(f"a ratio must be of two different things, got {above.name!r} twice.")
+    return Aggregate("ratio", terms=(above, below), weight=weight, contribution=contribution)
+
+
+def distinct(column: str, at_most: float, *, weight: float = 1.0) -> Aggregate:
+    """How many different values a column has, where one unit counts for at most `at_most` of them.
+
+    A unit with m values, over all groups, counts min(1, at_most/m) for each, and a value counts for what its units have
+    together, at most 1. NULL is no value.
+
+    Examples:
+        >>> distinct("diagnosis", at_most=10).contribution
+        10.0
+    """
+    if not (is_real(at_most) and 1 <= at_most <= 2**20):
+        raise ValueError(f"at_most (values that one unit may count for) must be in [1, 2^20], got at_most={at_most!r}.")
+    return Aggregate("distinct", named(column), weight=weight, contribution=float(at_most))
+
+
+def top(k: int, of: Aggregate | None = None) -> Aggregate:
+    """The k groups in which a count, a number of units or values, or a sum is largest; of rows unless told.
+
+    The noise is that of all groups, and intervals hold for all groups at once, since the largest are picked after it.
+
+    Examples:
+        >>> top(3, sum("cost", 0, 5000)).name
+        'top 3 by sum of cost'
+    """
+    asked = count() if of is None else of
+    if not (isinstance(asked, Aggregate) and asked.kind in ("count", "units", "sum", "distinct") and not asked.top):
+        raise ValueError(f"top must be by a count, units, distinct values or a sum, got {asked!r}.")
+    return replace(asked, top=whole("k", k))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +177,7 @@ def bins(edges: Iterable[float]) -> Bins:
         >>> bins([0, 18, 65]).edges
         (0.0, 18.0, 65.0)
     """
-    return Bins(_edges(UNNAMED, edges))
+    return Bins(check_edges(UNNAMED, edges))
 
 
 def ordered(edges: Iterable[float]) -> Bins:
@@ -200,7 +185,7 @@ def ordered(edges: Iterable[float]) -> Bins:
 
     Their noise is made for that: with 100 bins a cumulative sum has a third of the error that adding up `bins` has.
     """
-    return Bins(_edges(UNNAMED, edges), ordered=True)
+    return Bins(check_edges(UNNAMED, edges), ordered=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,45 +205,13 @@ def up_to(order: int) -> UpTo:
     return UpTo(whole("order", order))
 
 
-def check_contribution(value: Any) -> None:
-    """Refuse a contribution that is neither "auto" nor a number of rows' worth."""
-    if not (value == "auto" if isinstance(value, str) else _real(value) and 1.0 <= value <= MOST_ROWS):
-        raise ValueError(
-            f'contribution (rows\' worth one unit may add) must be in [1, 2^20] or "auto", got contribution={value!r}.'
-        )
-
-
-def _bounded(
-    kind: Kind, column: str, lower: float, upper: float, weight: float, contribution: Contribution
+def _named_quantile(
+    label: str,
+    column: str,
+    edges: Iterable[float] | Auto,
+    at: float,
+    weight: float,
+    contribution: Contribution,
 ) -> Aggregate:
-    """An aggregate of clipped values."""
-    if not (_real(lower) and _real(upper) and -inf < lower < upper < inf):
-        raise ValueError(
-            f"bounds of {column!r} must be finite numbers with lower < upper, got lower={lower!r}, upper={upper!r}."
-        )
-    if not (max(abs(lower), abs(upper)) <= 2.0**850 and float(upper) - float(lower) >= 2.0**-850):
-        raise ValueError(f"bounds of {column!r} must lie in 2^-850 to 2^850, got lower={lower}, upper={upper}.")
-    return Aggregate(kind, _named(column), float(lower), float(upper), weight=weight, contribution=contribution)
-
-
-def _edges(column: str, edges: Iterable[float]) -> tuple[float, ...]:
-    """Public edges, finite and increasing."""
-    given = list(edges) if isinstance(edges, Iterable) else [edges]
-    numbers = tuple(float(e) for e in given if _real(e) and abs(e) <= LARGEST)
-    rising = len(numbers) == len(given) and builtins.all(a < b for a, b in pairwise(numbers))
-    if not (2 <= len(given) <= MOST_EDGES and rising):
-        raise ValueError(
-            f"edges of {column!r} must be 2 to {MOST_EDGES:,} finite numbers in increasing order, got {len(given)}."
-        )
-    return numbers
-
-
-def _real(value: Any) -> bool:
-    """Whether it is a real number, Python's or NumPy's, and no truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _named(column: Any) -> str:
-    if not isinstance(column, str):
-        raise TypeError(f"column must be the name of a column, got {type(column).__name__}.")
-    return column
+    """One quantile under a name of its own."""
+    return replace(quantiles(column, edges, at, weight=weight, contribution=contribution), label=label)

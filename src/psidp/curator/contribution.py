@@ -29,9 +29,9 @@ CANDIDATES: tuple[float, ...] = tuple(2.0 ** (k / 2) for k in range(41))
 DIFFERENCE = 0.1
 """How far the values of clipped units are taken to lie from the others', in half ranges: a public guess, no bound."""
 
-RATIOS = {"mean": 2.5, "variance": 0.94, "deviation": 0.94, "quantiles": 0.25}
+RATIOS = {"mean": 2.5, "variance": 0.94, "deviation": 0.94, "quantiles": 0.25, "ratio": 4.0}
 """Squared error of a ratio for noise of one row's worth on each of its totals, times the number of rows squared: for
-values that deviate by half of the half range; quantiles in ranks, for each bin."""
+values that deviate by half of the half range; quantiles in ranks, for each bin; ratios of rows at their bounds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,7 @@ def cube_words(asked: CubeQuery) -> str:
 
 def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
     """What a reader has to know about units, values and noise."""
-    unit, said = asked.guarantee.unit, []
+    unit, said = asked.guarantee.unit, [asked.price] if asked.price else []
     if asked.auto:
         said.append(f"The contribution is chosen privately, with {asked.clipping_share:.0%} of psi^2.")
     elif asked.unit is not None and asked.clipping_share > 0.0:

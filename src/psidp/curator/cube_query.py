@@ -6,7 +6,8 @@ from itertools import combinations
 from math import comb, sqrt
 from typing import Any, Literal
 
-from psidp.curator.ask import MOST_ROWS, Aggregate, Bins, Contribution, UpTo, check_contribution
+from psidp.curator.aggregate import MOST_ROWS
+from psidp.curator.ask import Aggregate, Bins, Contribution, UpTo, check_contribution
 from psidp.curator.column_types import check_kind, key_types, with_types
 from psidp.curator.cube_columns import CubeColumn
 from psidp.curator.cube_price import LEAST_PSI, MOST_PSI, SAFETY, Errors, gram, layers_of, priced, wanted_errors
@@ -64,6 +65,7 @@ class CubeQuery:
     clipping_share: float = 0.0
     wanted: tuple[float, ...] = ()
     reads: Mapping[str, str] = field(default_factory=dict)
+    price: str = ""
 
     @property
     def marginals(self) -> Marginals:
@@ -270,6 +272,10 @@ def _measures(measures: Sequence[Any], schema: Any) -> tuple[Aggregate, ...]:
     for a in measures:
         if a.kind not in MEASURES:
             raise ValueError(f"a cube must measure {', '.join(MEASURES)}, got {a.name!r}. Ask for it in a release.")
+        if a.weights is not None or a.top:
+            raise ValueError(f"a cube must measure {', '.join(MEASURES)}, got {a.name!r}. Ask for it in a release.")
+        if a.bounds is not None:
+            raise ValueError(f"bounds of {a.column!r} must be given in a cube, whose noise is planned before any row.")
         if a.contribution is not None:
             raise ValueError("contribution must be the same for all measures of a cube: give it to the cube itself.")
     return tuple(replace(a, contribution=None) for a in measures)

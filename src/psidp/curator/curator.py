@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from math import nan
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -19,11 +18,11 @@ from psidp.curator.cube_price import Errors
 from psidp.curator.cube_query import Bound, CubeQuery, cube_question
 from psidp.curator.derived_columns import derived_cube, derived_table, with_groups
 from psidp.curator.engine import Engine, open_source
-from psidp.curator.estimate import Estimate, estimates, flagged
-from psidp.curator.execute import Drawn, Part, prepare
-from psidp.curator.notes import flag_notes, notes_on, private_groups, what_clipping_took
+from psidp.curator.execute import Drawn, prepare
+from psidp.curator.notes import chosen_bounds_words, flag_notes, notes_on, private_groups, what_clipping_took
 from psidp.curator.payment import Given, Payer, standing, table_name
 from psidp.curator.plan import Plan, planned
+from psidp.curator.price import Wanted, kappa_of, priced_by_error, psi_of_notion
 from psidp.curator.public_table import joined_table
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream
@@ -144,16 +143,18 @@ class Curator:
     def plan(
         self,
         *asks: Aggregate,
-        psi: float,
+        psi: float | None = None,
+        error: Wanted | None = None,
         by: str | Sequence[str] = (),
         groups: Any = None,
         where: Any = None,
         contribution: Contribution = 1.0,
         confidence: float = 0.95,
         clipping_share: float = CLIPPING_SHARE,
+        **notions: float,
     ) -> Plan:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
-        asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share)
+        asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share, error, notions)
         made = planned(asked, self._engine)
         if self.ledger is None:
             return made
@@ -162,7 +163,8 @@ class Curator:
     def release(
         self,
         *asks: Aggregate,
-        psi: float,
+        psi: float | None = None,
+        error: Wanted | None = None,
         by: str | Sequence[str] = (),
         groups: Any = None,
         where: Any = None,
@@ -171,12 +173,18 @@ class Curator:
         clipping_share: float = CLIPPING_SHARE,
         purpose: str = "",
         retry_key: str = "",
+        **notions: float,
     ) -> Answer:
         """Noisy answers, paid for before they are drawn.
 
         Args:
             asks: what is asked: psidp.ask.count(), psidp.ask.sum("cost", 0, 5000), ...
             psi: what all of it costs together, (0, inf); shared by psi^2 in proportion to the aggregates' weights.
+            notions: instead of psi, a notion of Guarantee.gaussian, such as epsilon=1, delta=1e-6 or auc=0.6; the
+                kappa of private groups comes out of it.
+            error: instead of psi, the standard error that is wanted: of a count in rows, of a sum in its unit, of a
+                mean as (error, rows of a group), of a quantile in ranks; for several aggregates {name: error}. The
+                least psi that reaches it is paid.
             by: column or columns that make groups, or what is derived from them, such as "month(visited)".
             groups: the groups: public ones, or psidp.PrivateGroups(kappa=..., at_most=...). They may be left out for
                 derived columns whose values are known, such as months.
@@ -191,7 +199,7 @@ class Curator:
 
         Nothing is spent when the engine fails before noise could have been drawn.
         """
-        asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share)
+        asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share, error, notions)
 
         def ready() -> Callable[[], Answer]:
             draw = prepare(asked, self._engine)
@@ -206,7 +214,7 @@ class Curator:
         every: Every,
         since: datetime.date | str,
         periods: int,
-        psi: float,
+        psi: float | None = None,
         arrived: str | None = None,
         totals: Literal["sealed"] | None = None,
         dated: str | None = None,
@@ -221,6 +229,7 @@ class Curator:
         windows: Sequence[int] = (),
         confidence: float = 0.95,
         wait: datetime.timedelta = WAIT,
+        **notions: float,
     ) -> Stream:
         """Counts, units or sums that are published in every period, for one psi paid once: plan, open, publish, series.
 
@@ -229,7 +238,7 @@ class Curator:
                 the contribution being what one unit may add to one period.
             every: "day", "week", "month", "quarter" or "year". since: the first day of the first. periods: how many
                 there will be at most; a generous number costs little.
-            psi: what all periods cost together.
+            psi: what all periods cost together; or a notion, as in `release`.
             arrived: the column that says when a row came into the table: a row counts in the period of its arrival.
                 What arrived in a period that is over must not change; corrections arrive as rows of their own.
             totals: "sealed", instead of `arrived`, for a table that is written anew: a row counts in the period of the
@@ -246,7 +255,7 @@ class Curator:
         if self.ledger is None or self.budget is None:
             raise ValueError("a stream needs a ledger and a budget, which keep its strategy and what it published.")
         check_groups(by, groups)
-        asked = self._question(asks, by, groups, where, psi, contribution, confidence, 0.0)
+        asked = self._question(asks, by, groups, where, psi, contribution, confidence, 0.0, None, notions)
         calendar = Calendar(every, as_date("since", since), periods)
         promise = stream_question(asked, calendar, at_most, apart, each)
         place = place_of(asked, self.table.schema(), self.untyped, arrived, totals, dated, seal)
@@ -270,11 +279,13 @@ class Curator:
         where: Any = None,
         confidence: float = 0.95,
         clipping_share: float = CLIPPING_SHARE,
+        **notions: float,
     ) -> CubePlan:
         """What `cube` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         asked = self._cube(
-            columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share
-        )
+            columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share,
+            notions,
+        )  # fmt: skip
         return cube_planned(asked, self._engine)
 
     def cube(
@@ -293,6 +304,7 @@ class Curator:
         clipping_share: float = CLIPPING_SHARE,
         purpose: str = "",
         retry_key: str = "",
+        **notions: float,
     ) -> Cube:
         """Many tables over the same columns for one psi, which agree with each other and have the least error.
 
@@ -302,8 +314,9 @@ class Curator:
                 None for a derived column whose values are known: {"month(visited)": None}.
             tables: psidp.ask.up_to(3) for all of one to three columns, or a list such as [("origin", "month")].
             measures: what is asked of every cell: psidp.ask.count(), .sum("fare", 0, 100), .mean("delay", -60, 180).
-            psi: what all of it costs together. errors: instead, standard errors that counts shall have, by table or by
-                number of columns: {("origin",): 2, 2: 5}; the least psi that reaches them is paid.
+            psi: what all of it costs together; or a notion, as in `release`. errors: instead, standard errors that
+                counts shall have, by table or by number of columns: {("origin",): 2, 2: 5}; the least psi that reaches
+                them is paid.
             balance: "worst" for the least error of the worst table, so that none is worse than by itself at its share
                 of psi; "total" for the least sum over all cells, which favours large tables.
             contribution: rows' worth that one unit may add, [1, 2^20]; where it has more, its rows count less, alike.
@@ -315,8 +328,9 @@ class Curator:
         Nothing is spent when the engine fails before noise could have been drawn.
         """
         asked = self._cube(
-            columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share
-        )
+            columns, tables, measures, psi, errors, balance, contribution, bound, where, confidence, clipping_share,
+            notions,
+        )  # fmt: skip
         ready = partial(prepare_cube, asked, self._engine)
         return self._released(asked, ready, Cube.from_dict, cube_words(asked), purpose, retry_key)
 
@@ -335,15 +349,19 @@ class Curator:
     def _cube(
         self, columns: Mapping[str, Any], tables: Any, measures: Sequence[Aggregate], psi: float | None,
         errors: Errors | None, balance: Balance, contribution: Contribution, bound: Bound, where: Any,
-        confidence: float, clipping_share: float,
+        confidence: float, clipping_share: float, notions: Mapping[str, float],
     ) -> CubeQuery:  # fmt: skip
+        words = ""
+        if notions:
+            psi, words = psi_of_notion(psi, notions)
         made = derived_cube(self.table, columns, measures, self.untyped, self.public)
-        return cube_question(
+        asked = cube_question(
             made.table, self.unit, columns=made.columns, tables=tables, measures=made.asks, psi=psi, errors=errors,
             balance=balance, contribution=contribution, clipping_share=clipping_share, bound=bound, where=where,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, source=self._source,
             untyped=self.untyped,
         )  # fmt: skip
+        return replace(asked, price=words)
 
     def _question(
         self,
@@ -351,27 +369,32 @@ class Curator:
         by: str | Sequence[str],
         groups: Any,
         where: Any,
-        psi: float,
+        psi: float | None,
         contribution: Contribution,
         confidence: float,
         clipping_share: float = CLIPPING_SHARE,
+        error: Wanted | None = None,
+        notions: Mapping[str, float] | None = None,
     ) -> Query:
         table = self.table
         if self.public or not has_columns(table, by, asks):
             made = derived_table(table, by, asks, self.untyped, self.public)
             table, by, asks, groups = made.table, made.by, made.asks, with_groups(made, groups, self._source)
-        return question(
-            table, self.unit, asks, by=by, groups=groups,
-            where=where, psi=psi, contribution=contribution,
+        if error is not None and (psi is not None or notions):
+            raise TypeError("psi, another notion, or error must be given, one of them.")
+        plain = 1.0 if error is not None else None if notions else psi
+        cost, words = (plain, "") if plain is not None else psi_of_notion(psi, notions or {}, kappa_of(groups))
+        asked = question(
+            table, self.unit, asks, by=by, groups=groups, where=where, psi=cost, contribution=contribution,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, clipping_share=clipping_share,
             source=self._source, untyped=self.untyped,
         )  # fmt: skip
+        return replace(asked, price=words) if error is None else priced_by_error(asked, error)
 
     def _answered(self, asked: Query, drawn: Drawn) -> Answer:
         """The answer made of noisy totals."""
-        judged = [_estimated(part, len(drawn.groups), asked.confidence) for part in drawn.parts]
-        rows = tuple((key, e) for group, key in enumerate(drawn.groups) for part in judged for e in part[group])
-        said = [f"Asked: {self._words(asked)}.", *what_clipping_took(asked, drawn)]
+        rows = drawn.rows(asked.confidence)
+        said = [f"Asked: {self._words(asked)}.", *chosen_bounds_words(drawn), *what_clipping_took(asked, drawn)]
         said += [private_groups(asked)] if asked.private else []
         said += (
             []
@@ -386,10 +409,3 @@ class Curator:
         groups = f" by {', '.join(asked.by)}" if asked.by else ""
         some = f" where {asked.some}" if asked.some else ""
         return f"{', '.join(a.name for a in asked.asks)}{groups}{some}"
-
-
-def _estimated(part: Part, groups: int, confidence: float) -> list[list[Estimate]]:
-    """What one aggregate says of each group, flagged where clipping may have moved it."""
-    lost = nan if part.norms is None else part.norms.lost(part.contribution)[0]
-    found = [estimates(part.aggregate, part.lattice, part.noisy, group, confidence) for group in range(groups)]
-    return flagged(part.aggregate, found, lost)

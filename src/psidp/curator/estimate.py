@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from psidp.curator.ask import Aggregate
 from psidp.curator.contribution import RATIOS
 from psidp.curator.row_sql import middle_and_half
+from psidp.maths.fieller import ratio_interval
 from psidp.maths.isotonic import isotonic
 from psidp.maths.normal import quantile
 from psidp.mechanism.clipping import IntegerGrid
 from psidp.strategies.residual_plan import ResidualPlan
 
-__all__ = ["CLIPPING", "NOISE", "Estimate", "Noisy", "count_flag", "crossing", "estimates", "flagged"]
+__all__ = [
+    "CLIPPING", "NOISE", "RANK", "Estimate", "Noisy", "count_flag", "crossing", "estimates", "flagged", "largest",
+]  # fmt: skip
 
 NOISE = "noise"
 """The count behind the number cannot be told from zero."""
@@ -26,6 +29,9 @@ SURE = 3.0
 
 CLIPPING = "clipping"
 """What clipping took may move the number by more than half of its interval's half width."""
+
+RANK = "rank"
+"""Noise could have put another group in this one's place among the largest."""
 
 PATIENCE = 0.5
 """Part of the half width that an estimated bias may have. With the whole of it intervals cover 0.93 instead of 0.95."""
@@ -83,6 +89,8 @@ def estimates(
         return [_plain(_bin_name(aggregate, i), float(totals[i, 0]), noisy, confidence) for i in range(aggregate.bins)]
     if aggregate.kind == "quantiles":
         return [_quantile(aggregate, totals[:, 0], noisy, q, confidence) for q in aggregate.at]
+    if aggregate.kind == "ratio":
+        return [_quotient(aggregate, lattice, totals[0], noisy, confidence)]
     if aggregate.parts == 1:
         return [_plain(aggregate.name, float(totals[0, 0]), noisy, confidence, counted=aggregate.kind != "sum")]
     return [_ratio(aggregate, lattice, totals[0], noisy, confidence)]
@@ -135,6 +143,33 @@ def _ratio(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: No
     return _scaled(aggregate.name, half, (root, slack, sqrt(low), sqrt(high)), flag)
 
 
+def _quotient(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: Noisy, confidence: float) -> Estimate:
+    """One total over another, with Fieller's interval; the whole line where the lower one may be zero."""
+    row = lattice.part(aggregate.parts) * lattice.step
+    above, below = (float(x) / row * term.reach for x, term in zip(totals, aggregate.terms, strict=True))
+    error, other = (noisy.sigma / row * term.reach for term in aggregate.terms)
+    z = noisy.width(confidence) / noisy.sigma
+    low, high = (float(end) for end in ratio_interval(above, below, error**2, other**2, 0.0, z))
+    value = above / below if below != 0.0 else nan
+    spread = sqrt(error**2 + (value * other) ** 2) / abs(below) if below != 0.0 else inf
+    return Estimate(aggregate.name, value, spread, low, high, count_flag(abs(below), other))
+
+
+def largest(estimates: Sequence[Estimate], k: int, confidence: float) -> list[tuple[int, Estimate]]:
+    """The k largest with the numbers of their groups, flagged where noise could have put another in their place."""
+    order = sorted(range(len(estimates)), key=lambda i: -estimates[i].value)
+    if len(order) <= k:
+        return [(i, estimates[i]) for i in order]
+    rival = estimates[order[k]]
+    room = float(-quantile(0.5 * (1.0 - confidence))) * sqrt(2.0) * rival.standard_error
+
+    def judged(e: Estimate) -> Estimate:
+        sure = e.value - rival.value > room
+        return e if sure else replace(e, flag=", ".join(filter(None, (e.flag, RANK))))
+
+    return [(i, judged(estimates[i])) for i in order[:k]]
+
+
 def _scaled(name: str, scale: float, numbers: tuple[float, float, float, float], flag: str) -> Estimate:
     """An estimate in the column's unit: value, standard error, lower and upper end."""
     value, spread, low, high = (scale * x for x in numbers)
@@ -176,7 +211,8 @@ def _quantile(aggregate: Aggregate, counts: Floats, noisy: Noisy, q: float, conf
     single = float(-quantile(0.5 * (1.0 - confidence)))
     spread: Any = (high - low) / (2.0 * single) if high > low else nan
     flag = count_flag(float(raw[-1]), float(noisy.deviations(bins, 0.0)[-1]))
-    return Estimate(f"quantile {q:.15g} of {aggregate.column}", value, spread, low, high, flag)
+    name = aggregate.name if aggregate.label else f"quantile {q:.15g} of {aggregate.column}"
+    return Estimate(name, value, spread, low, high, flag)
 
 
 def crossing(edges: Floats, below: Floats, target: float) -> float:
@@ -229,5 +265,7 @@ def _half_range(aggregate: Aggregate) -> float:
     """Half of the range that the statistic can have."""
     if aggregate.edges:
         return (aggregate.edges[-1] - aggregate.edges[0]) / 2.0
+    if aggregate.terms:
+        return 0.5 * aggregate.terms[0].reach / aggregate.terms[1].reach
     _, half = middle_and_half(aggregate)
     return half * half if aggregate.kind == "variance" else half

@@ -1,19 +1,23 @@
 """Drawing: exact totals from the engine, then noise. Everything before the first noise can fail without a cost."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psidp.curator.ask import Aggregate
+from psidp.curator.bounds import Bounds
+from psidp.curator.bounds_search import BoundsSearch
+from psidp.curator.column_types import with_keys
 from psidp.curator.contribution import UnitNorms, best_contribution, largest_contribution
 from psidp.curator.contribution_sql import BIN, SIZES, Totals
+from psidp.curator.distinct_sql import DistinctTotals
 from psidp.curator.engine import Engine
-from psidp.curator.estimate import Noisy
+from psidp.curator.estimate import Estimate, Noisy, estimates, flagged, largest
 from psidp.curator.groups import Key, PrivateGroups, plain_key
 from psidp.curator.query import Query
 from psidp.guarantee import Guarantee
@@ -40,6 +44,13 @@ class Part:
     noisy: Noisy
     norms: UnitNorms | None
 
+    def estimates(self, groups: int, confidence: float) -> list[list[Estimate]]:
+        """What it says of each group, flagged where clipping may have moved it."""
+        lost = nan if self.norms is None else self.norms.lost(self.contribution)[0]
+        level = 1.0 - (1.0 - confidence) / groups if self.aggregate.top else confidence
+        found = [estimates(self.aggregate, self.lattice, self.noisy, group, level) for group in range(groups)]
+        return flagged(self.aggregate, found, lost)
+
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
@@ -47,6 +58,16 @@ class Drawn:
 
     groups: tuple[Key, ...]
     parts: tuple[Part, ...]
+    bounds: tuple[tuple[Aggregate, Bounds], ...] = ()
+
+    def rows(self, confidence: float) -> tuple[tuple[Key, Estimate], ...]:
+        """Group by group what is said of each; after that the largest groups, where those are asked for."""
+        judged = [(part.aggregate.top, part.estimates(len(self.groups), confidence)) for part in self.parts]
+        said = [(key, e) for i, key in enumerate(self.groups) for top, part in judged if not top for e in part[i]]
+        for top, part in judged:
+            chosen = largest([group[0] for group in part], top, confidence) if top else []
+            said += [(self.groups[i], e) for i, e in chosen]
+        return tuple(said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +82,36 @@ class Exact:
 def prepare(asked: Query, engine: Engine) -> Callable[[], Drawn]:
     """Ask the engine for the first exact totals; what comes back draws noise, and is called once it is paid for."""
     engine.check_keys(asked.rows, asked.by)
-    if asked.private is not None:
-        counts = engine.rows(asked.private.expression(asked.rows, asked.unit, asked.by))
-        private = asked.private
-        return lambda: _with_groups(asked, engine, _chosen_groups(asked, private, counts))
-    groups = tuple(asked.groups)  # type: ignore[arg-type]
-    if any(a.contribution == "auto" for a in asked.asks):
-        sizes = _unit_sizes(asked, engine, groups)
-        return lambda: _with_sizes(asked, engine, groups, sizes)
+    for name in [str(a.column) for a in asked.asks if a.kind == "distinct"]:
+        engine.check_keys(with_keys(asked.rows, (name,)), (name,))
+    if asked.private is None:
+        return _ready(asked, engine, tuple(asked.groups))  # type: ignore[arg-type]
+    private, counts = asked.private, engine.rows(asked.private.expression(asked.rows, asked.unit, asked.by))
+
+    def drawn() -> Drawn:
+        groups = _chosen_groups(asked, private, counts)
+        return _ready(asked, engine, groups)() if groups else Drawn((), ())
+
+    return drawn
+
+
+def _ready(asked: Query, engine: Engine, groups: tuple[Key, ...]) -> Callable[[], Drawn]:
+    """The same, once the groups are known: bounds are chosen first, then contributions, then totals are drawn."""
+    if any(a.bounds == "auto" for a in asked.asks):
+        search = BoundsSearch(asked, engine, groups)
+        sizes = search.first()
+
+        def drawn() -> Drawn:
+            found = search.chosen(sizes)
+            settled = replace(asked, asks=tuple(search.settled(a, found) for a in asked.asks))
+            return replace(_ready(settled, engine, groups)(), bounds=tuple(found.items()))
+
+        return drawn
+    if asked.private or any(a.contribution == "auto" for a in asked.asks):
+        norms = _unit_sizes(asked, engine, groups)
+        return lambda: _with_sizes(asked, engine, groups, norms)
     exact = _exact(asked, engine, groups, asked.fixed())
     return lambda: _drawn(asked, groups, asked.fixed(), exact, {})
-
-
-def _with_groups(asked: Query, engine: Engine, groups: tuple[Key, ...]) -> Drawn:
-    """Query totals and add noise, after private groups were chosen."""
-    return _with_sizes(asked, engine, groups, _unit_sizes(asked, engine, groups)) if groups else Drawn((), ())
 
 
 def _with_sizes(asked: Query, engine: Engine, groups: tuple[Key, ...], sizes: Sizes) -> Drawn:
@@ -92,7 +128,8 @@ def _with_sizes(asked: Query, engine: Engine, groups: tuple[Key, ...], sizes: Si
 
 def _most(asked: Query, aggregate: Aggregate, groups: tuple[Key, ...]) -> float:
     """The largest contribution that so many private groups leave: a refusal would come after they are paid for."""
-    return largest_contribution(aggregate, len(groups)) if asked.private else inf
+    given = asked.private is None or aggregate.kind == "distinct"  # whose grid is the same for any number of groups
+    return inf if given else largest_contribution(aggregate, len(groups))
 
 
 def _exact(
@@ -118,7 +155,7 @@ def _no_sizes() -> Ints:
     return np.zeros(len(SIZES) + 1, np.int64)
 
 
-def _place(query: Totals, row: tuple[Any, ...], place: dict[Key, int], found: list[Exact]) -> None:
+def _place(query: Totals | DistinctTotals, row: tuple[Any, ...], place: dict[Key, int], found: list[Exact]) -> None:
     """One row of a result into the arrays; beyond 2^61 steps a total counts as that."""
     width = len(query.groups)
     if query.measured and (entry := int(row[-1])) >= 0:
@@ -134,7 +171,8 @@ def _place(query: Totals, row: tuple[Any, ...], place: dict[Key, int], found: li
     for exact, vector in zip(found, query.coordinates, strict=True):
         for i, coordinate in enumerate(vector):
             total = int(row[at] or 0)
-            total = total if query.unit is not None else coordinate.in_steps(total)
+            steps = query.unit is not None or isinstance(query, DistinctTotals)
+            total = total if steps else coordinate.in_steps(total)
             exact.totals[group, box, i] = min(max(total, -LARGEST), LARGEST)
             at += 1
 

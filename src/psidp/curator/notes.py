@@ -2,25 +2,28 @@
 
 from collections.abc import Sequence
 
+from psidp.curator.ask import Aggregate
+from psidp.curator.bounds import BOUNDS_SHARE, UNSEEN, Bounds
 from psidp.curator.contribution import UnitNorms, largest_contribution
-from psidp.curator.estimate import CLIPPING, NOISE, Estimate
+from psidp.curator.estimate import CLIPPING, NOISE, RANK, Estimate
 from psidp.curator.execute import Drawn, Part
 from psidp.curator.query import AUTO_SHARE, Query
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector
 
-__all__ = ["clipping_words", "flag_notes", "notes_on", "private_groups", "what_clipping_took"]
+__all__ = ["chosen_bounds_words", "clipping_words", "flag_notes", "notes_on", "private_groups", "what_clipping_took"]
 
 FLAGS = {
     CLIPPING: "what clipping took may move this number by more than its interval says",
     NOISE: "the count behind this number cannot be told from zero",
+    RANK: "noise could have put another group in this one's place among the largest",
 }
 
 
 def notes_on(asked: Query) -> tuple[str, ...]:
     """What a reader has to know about clipping and groups."""
     unit = asked.guarantee.unit
-    said = []
+    said = [asked.price] if asked.price else []
     if asked.unit is not None:
         said.append(
             f"What one {unit} adds, over all groups, is scaled down by one factor where its L2 norm exceeds its "
@@ -30,6 +33,24 @@ def notes_on(asked: Query) -> tuple[str, ...]:
         said.append(
             f"With contribution 1, four rows of one {unit} in one group count as one row, and in four groups as half a "
             f'row each. Where many have several rows, ask for a larger contribution, or for "auto".'
+        )
+    if any(a.label[:3] in ("min", "max") for a in asked.asks):
+        said.append(
+            "min and max are the quantiles that their names say: the smallest and the largest value are one row's "
+            "each, and no private answer has them."
+        )
+    if any(a.top for a in asked.asks):
+        said.append("Intervals of the top groups hold for all groups at once: the largest are picked after the noise.")
+    if any(a.kind == "distinct" for a in asked.asks) and asked.unit is not None:
+        said.append(
+            f"One {unit} with more different values than it may count for counts a part for each; what that takes is "
+            "not measured."
+        )
+    if any(a.bounds is not None for a in asked.asks):
+        said.append(
+            f"Bounds and edges are chosen privately from three noisy histograms, with {BOUNDS_SHARE:.0%} of the "
+            "aggregate's psi^2: powers of 2 of both signs first, then where the values lie. They weigh noise against "
+            "what they clip, and need not hold every value."
         )
     if any(a.contribution == "auto" for a in asked.asks):
         said.append(
@@ -50,6 +71,24 @@ def notes_on(asked: Query) -> tuple[str, ...]:
             "values that occur, each shows that somebody has it."
         )
     return tuple(said)
+
+
+def chosen_bounds_words(drawn: Drawn) -> list[str]:
+    """Which bounds or edges were chosen, and at what price."""
+    settled = {part.aggregate.name: part.aggregate for part in drawn.parts}
+    return [_chosen(settled[a.name], bounds) for a, bounds in drawn.bounds]
+
+
+def _chosen(aggregate: Aggregate, bounds: Bounds) -> str:
+    """The bounds of one aggregate, and about how much lies outside."""
+    paid = f"chosen with {BOUNDS_SHARE:.0%} of its psi^2"
+    if not bounds.seen:
+        return f"{aggregate.name}: no value could be told from noise; bounds {list(UNSEEN)} stand for none ({paid})."
+    if aggregate.edges:
+        low, high = aggregate.edges[0], aggregate.edges[-1]
+        return f"{aggregate.name}: {aggregate.bins} bins from {low:.6g} to {high:.6g}, {paid}."
+    outside = f"; about {bounds.outside:.2g} of the rows lie outside" if bounds.outside > 0.001 else ""
+    return f"{aggregate.name}: bounds [{bounds.lower:.6g}, {bounds.upper:.6g}], {paid}{outside}."
 
 
 def private_groups(asked: Query) -> str:
@@ -84,6 +123,8 @@ def flag_notes(estimates: Sequence[Estimate]) -> list[str]:
 def _bound(asked: Query, part: Part) -> str:
     """What one unit adds at most."""
     c = part.contribution
+    if part.aggregate.kind == "distinct":
+        return f"{part.aggregate.name}: one {asked.guarantee.unit} counts for at most {c:.4g} values, over all groups."
     worth = "one row's worth" if c == 1.0 else f"{c:.4g} rows' worth"
     chosen = " (chosen)" if part.aggregate.contribution == "auto" else ""
     return f"{part.aggregate.name}: one {asked.guarantee.unit} adds at most {worth}{chosen} (L2, over all groups)."

@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from psidp.curator.ask import Aggregate
+from psidp.curator.bounds_search import first_histogram
 from psidp.curator.contribution import grid_of
 from psidp.curator.engine import Engine
 from psidp.curator.estimate import Noisy
@@ -16,10 +18,11 @@ from psidp.curator.query import Query
 from psidp.curator.row_sql import middle_and_half
 from psidp.guarantee import Guarantee
 
-__all__ = ["Expected", "Plan", "planned"]
+__all__ = ["Expected", "Plan", "expected_errors", "planned"]
 
-TYPICAL = {"mean": 1.0, "variance": 0.56, "deviation": 0.56}
-"""Error in units of the half width, for values about the middle of the bounds that deviate by half of it."""
+TYPICAL = {"mean": 1.0, "variance": 0.56, "deviation": 0.56, "ratio": sqrt(2.0)}
+"""Error in units of the half width, for values about the middle of the bounds that deviate by half of it; of a ratio in
+units of bound over bound, for rows at their bounds."""
 
 ROWS = (100, 1_000, 10_000)
 """Numbers of rows in a group for which a plan says the error of a mean."""
@@ -32,8 +35,8 @@ class Expected:
     `standard_error` is that of each number; for a mean, variance or deviation (`per_row`) it is to be divided by the
     number of rows in the group, for values about the middle of their bounds; for quantiles it is that of each bin's
     count. `by_rows` is the standard error of a mean, variance or deviation in groups of 100, 1,000 and 10,000 rows, in
-    the column's own unit; `ranks` that of a median, in ranks, and `strategy` what
-    its noise is made for. Both speak of rows that are not clipped.
+    the column's own unit; `ranks` that of a median, in ranks, and `strategy` what its noise is made for. Both speak of
+    rows that are not clipped. `scale` says in what errors are, where bounds are to be chosen and nobody knows the unit.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Expected:
     by_rows: tuple[tuple[int, float], ...] = ()
     ranks: float | None = None
     strategy: str = ""
+    scale: str = ""
 
     def sentence(self) -> str:
         """In words."""
@@ -60,10 +64,10 @@ class Expected:
         """The standard error in the unit that a reader has."""
         if self.by_rows:
             parts = [f"{error:.3g} in a group of {rows:,} rows" for rows, error in self.by_rows]
-            return f"standard error {', '.join(parts)}"
+            return f"standard error {', '.join(parts)}{self.scale}"
         if self.ranks is not None:
             return f"standard error of a median's rank {self.ranks:.3g} ranks: {self.strategy}"
-        return f"standard error {self.standard_error:.4g}"
+        return f"standard error {self.standard_error:.4g}{self.scale}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ def _expected(asked: Query, a: Aggregate, groups: int) -> Expected:
     row = 1.0
     by_rows: tuple[tuple[int, float], ...] = ()
     if a.parts > 1:
-        half = middle_and_half(a)[1]
+        half = a.terms[0].reach / a.terms[1].reach if a.terms else middle_and_half(a)[1]
         largest = half * half if a.kind == "variance" else half
         grid = grid_of(a, contribution, groups)
         row = grid.part(a.parts) * grid.step / (largest * TYPICAL[a.kind])
@@ -148,12 +152,29 @@ def _expected(asked: Query, a: Aggregate, groups: int) -> Expected:
         by_rows=by_rows,
         ranks=_ranks(asked, a, sigma),
         strategy=_strategy(asked, a, sigma),
+        scale=_scale(a),
     )
+
+
+def expected_errors(asked: Query, a: Aggregate) -> float:
+    """Standard error of one aggregate at the question's psi: of a ratio times the rows, of a quantile in ranks."""
+    groups = asked.private.at_most if asked.private else len(asked.groups)  # type: ignore[arg-type]
+    found = _expected(asked, a, groups)
+    return found.standard_error if found.ranks is None else found.ranks
+
+
+def _scale(a: Aggregate) -> str:
+    """In what errors are, where bounds are to be chosen."""
+    if a.bounds is None or a.kind in ("histogram", "quantiles"):
+        return ""
+    if a.kind == "sum":
+        return " times the larger of the bounds that are chosen"
+    return f" times {'the square of ' if a.kind == 'variance' else ''}half the range that is chosen"
 
 
 def _strategy(asked: Query, a: Aggregate, sigma: float) -> str:
     """What the noise of quantiles is made for, and why."""
-    if a.kind != "quantiles":
+    if a.kind != "quantiles" or not a.edges:
         return ""
     if asked.quantile_plan(a) is not None:
         return "noise made for cumulative counts, since every row is in one bin"
@@ -164,7 +185,7 @@ def _strategy(asked: Query, a: Aggregate, sigma: float) -> str:
 
 def _ranks(asked: Query, a: Aggregate, sigma: float) -> float | None:
     """Standard error of a median's rank, where it lies in the middle bin."""
-    if a.kind != "quantiles":
+    if a.kind != "quantiles" or not a.edges:
         return None
     return float(Noisy(np.zeros(0), sigma, 0.0, asked.quantile_plan(a)).deviations(a.bins, 0.5)[a.bins // 2])
 
@@ -174,9 +195,17 @@ def _queries(asked: Query, engine: Engine) -> tuple[tuple[str, ...], str]:
     if isinstance(asked.groups, PrivateGroups):
         query = asked.groups.expression(asked.rows, asked.unit, asked.by)
         return (engine.sql(query),), f"{private_groups(asked)} The totals' SQL will name the chosen groups."
+    if found := [a for a in asked.asks if a.bounds == "auto"]:
+        first = [asked.bins_query(first_histogram(a), asked.groups, engine.narrow) for a in found]
+        said = "The SQL is that of the first histograms; what follows will name the chosen bounds."
+        return tuple(engine.sql(query.expression()) for query in first), f"{_public_groups(asked)} {said}"
     sql = [engine.sql(query.sizes()) for query in asked.choices(asked.groups, engine.narrow)]
     sql += [engine.sql(query.expression()) for query in asked.totals(asked.fixed(), asked.groups, engine.narrow)]
-    groups = (
-        f"{len(asked.groups):,} public groups; those absent from the data appear with noise alone." if asked.by else ""
-    )
-    return tuple(sql), groups or "One group: the whole table."
+    return tuple(sql), _public_groups(asked)
+
+
+def _public_groups(asked: Query) -> str:
+    """How groups that are given come about."""
+    if not asked.by:
+        return "One group: the whole table."
+    return f"{len(tuple(asked.groups)):,} public groups; those absent from the data appear with noise alone."  # type: ignore[arg-type]

@@ -8,9 +8,11 @@ from typing import Any
 
 from psidp.curator.answer import packed
 from psidp.curator.ask import Aggregate, Contribution, check_contribution
+from psidp.curator.bounds import BOUNDS_SHARE, SHARES
 from psidp.curator.column_types import check_kind, key_types, with_keys, with_types
 from psidp.curator.contribution import grid_of
 from psidp.curator.contribution_sql import Totals
+from psidp.curator.distinct_sql import DistinctTotals
 from psidp.curator.engine import location
 from psidp.curator.filters import condition, in_words
 from psidp.curator.groups import Key, PrivateGroups, key_filter, key_tuples, public_groups, refuse_own_groups
@@ -61,7 +63,7 @@ class Query:
         aggregates, each with its contribution. by: the columns that make groups. groups: the groups, or how to choose
         them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words.
         clipping_share: part of psi^2 that goes into measuring what clipping takes. reads: the types in which untyped
-        columns are read.
+        columns are read. price: how the price came about, in words, where it was not said as psi.
     """
 
     table: Any
@@ -75,6 +77,7 @@ class Query:
     some: str = ""
     clipping_share: float = CLIPPING_SHARE
     reads: Mapping[str, str] = field(default_factory=dict)
+    price: str = ""
 
     @property
     def adjacency(self) -> Adjacency:
@@ -101,11 +104,18 @@ class Query:
         """Part of an aggregate's psi^2 that goes into counting units by the size of their norm."""
         if aggregate.contribution == "auto":
             return AUTO_SHARE
+        if aggregate.kind == "distinct":
+            return 0.0
         return self.clipping_share if self.can_clip(aggregate) else 0.0
 
     def psi_of(self, aggregate: Aggregate) -> float:
         """psi of an aggregate's own noise."""
-        return self.share(aggregate.weight) * sqrt(1.0 - self.norms_share(aggregate)) * SAFETY
+        apart = self.norms_share(aggregate) + (0.0 if aggregate.bounds is None else BOUNDS_SHARE)
+        return self.share(aggregate.weight) * sqrt(1.0 - apart) * SAFETY
+
+    def psi_of_bounds(self, aggregate: Aggregate, stage: int) -> float:
+        """psi of one of the three histograms from which bounds are chosen."""
+        return self.share(aggregate.weight) * sqrt(SHARES[stage]) * SAFETY
 
     def psi_of_norms(self, aggregate: Aggregate) -> float:
         """psi of counting units by the size of their norm."""
@@ -140,11 +150,17 @@ class Query:
         """Standard deviation of the noise on each total."""
         return Guarantee(self.psi_of(aggregate)).sigma(self.sensitivity(aggregate, contribution))
 
-    def totals(self, contributions: Sequence[float], groups: Sequence[Key], narrow: bool) -> list[Totals]:
-        """The queries: one for all aggregates without bins, one for each with. Where what clipping takes is measured,
-        they count units by the size of their norm as well."""
+    def totals(
+        self, contributions: Sequence[float], groups: Sequence[Key], narrow: bool
+    ) -> list[Totals | DistinctTotals]:
+        """The queries: one for all aggregates without bins, one for each with and for each of different values. Where
+        what clipping takes is measured, they count units by the size of their norm as well."""
         measured = [a for a in self.asks if a.contribution != "auto" and self.norms_share(a) > 0.0]
-        return self._queries(self.asks, contributions, groups, narrow, measured)
+        plain = [(a, c) for a, c in zip(self.asks, contributions, strict=True) if a.kind != "distinct"]
+        made = self._queries([a for a, _ in plain], [c for _, c in plain], groups, narrow, measured)
+        rows = self._rows_of(groups)
+        values = [DistinctTotals(rows, self.unit, self.by, a) for a in self.asks if a.kind == "distinct"]
+        return [*made, *values]
 
     def choices(self, groups: Sequence[Key], narrow: bool) -> list[Totals]:
         """The queries whose `sizes` count units by the size of their norm, for aggregates whose contribution is to be
@@ -163,12 +179,22 @@ class Query:
         parts = [(a, grid_of(a, c, len(groups))) for a, c in zip(asks, contributions, strict=True)]
         together = tuple(part for part in parts if not part[0].edges)
         apart = [(part,) for part in parts if part[0].edges]
-        narrowed = self.by and self.unit is not None  # a row that is its own unit takes nothing from others
-        rows = self.rows.filter(key_filter(self.rows, self.by, groups)) if narrowed else self.rows
+        rows = self._rows_of(groups)
         return [
             Totals(rows, self.unit, self.by, group, narrow, tuple(j for j, (a, _) in enumerate(group) if a in measured))
             for group in ([together] if together else []) + apart
         ]
+
+    def _rows_of(self, groups: Sequence[Key]) -> Any:
+        """The rows of these groups; all rows where each is its own unit, since none takes anything from others."""
+        narrowed = self.by and self.unit is not None
+        return self.rows.filter(key_filter(self.rows, self.by, groups)) if narrowed else self.rows
+
+    def bins_query(self, aggregate: Aggregate, groups: Sequence[Key], narrow: bool) -> Totals:
+        """The query for one histogram over all groups together, under the bound that the aggregate has."""
+        rows = self.rows.filter(key_filter(self.rows, self.by, groups)) if self.by else self.rows
+        grid = grid_of(aggregate, float(aggregate.contribution or 1.0), 1)
+        return Totals(rows, self.unit, (), ((aggregate, grid),), narrow)
 
     def fixed(self) -> list[float]:
         """Contributions, 1 where one is to be chosen."""
@@ -233,6 +259,8 @@ def question(
     check_asks(asks, schema)
     for name in columns:
         need_column(name, schema, "by")
+    if not columns and any(a.top for a in asks):
+        raise ValueError("by must name the columns whose groups are compared where the top ones are asked for.")
     if len(set(columns)) < len(columns):
         raise ValueError(f"by must name different columns, got {', '.join(columns)}.")
     if unit in columns:
@@ -291,17 +319,20 @@ def check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
     if len(set(names)) < len(names):
         raise ValueError(f"ask for different things: {', '.join(names)} has one twice.")
     for a in asks:
-        if a.column is None:
-            continue
-        need_column(a.column, schema, "column")
-        kind = schema[a.column]
-        if not (kind.is_numeric() or kind.is_boolean()):
-            raise TypeError(f"column {a.column!r} must hold numbers to have a {a.kind}, got {kind}.")
+        if a.kind == "distinct":
+            need_column(a.column, schema, "column")
+            check_kind(str(a.column), schema[a.column])
+        for name in a.columns:
+            need_column(name, schema, "column")
+            kind = schema[name]
+            if not (kind.is_numeric() or kind.is_boolean()):
+                raise TypeError(f"column {name!r} must hold numbers to have a {a.kind}, got {kind}.")
 
 
 def _reads(asks: Sequence[Aggregate], unit: str | None, by: Sequence[str], untyped: frozenset[str]) -> dict[str, str]:
     """The types in which untyped columns are read: numbers where an aggregate asks for their values."""
-    numbers = {a.column: "float64" for a in asks if isinstance(a, Aggregate) and a.column in untyped}
+    asked = (name for a in asks if isinstance(a, Aggregate) for name in a.columns)
+    numbers = {name: "float64" for name in asked if name in untyped}
     for name in (unit, *by):
         if name in numbers:
             raise ValueError(
@@ -314,6 +345,8 @@ def _reads(asks: Sequence[Aggregate], unit: str | None, by: Sequence[str], untyp
 def _settled(aggregate: Aggregate, contribution: Contribution, unit: str | None, most: float) -> Aggregate:
     """The aggregate with its contribution; no more than a unit can add, once in each group, to a count of units."""
     asked = contribution if aggregate.contribution is None else aggregate.contribution
+    if aggregate.kind == "distinct":
+        return aggregate if unit is not None else replace(aggregate, contribution=1.0)
     if unit is None and asked not in (1, None):
         raise ValueError(f"contribution must be 1 where every row is its own unit, got contribution={asked!r}.")
     if asked == "auto" or asked is None:

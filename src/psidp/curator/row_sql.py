@@ -7,7 +7,7 @@ would say something about the data.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, ldexp
+from math import inf, ldexp, trunc
 from typing import Any
 
 from psidp.curator.ask import Aggregate
@@ -24,6 +24,7 @@ __all__ = [
     "ibis_library",
     "number",
     "real",
+    "scaled_steps",
     "stairs",
     "usable",
     "whole",
@@ -50,6 +51,8 @@ class Coordinate:
     lattice: IntegerGrid
     power: int
     """0: the number of rows; 1: the values; 2: their squares."""
+    term: Aggregate | None = None
+    """The count or sum that this coordinate of a ratio is."""
 
     @property
     def weight(self) -> int:
@@ -60,19 +63,20 @@ class Coordinate:
     @property
     def signed(self) -> bool:
         """Whether it can be negative."""
-        return self.power > 0 and (self.aggregate.kind != "sum" or self.aggregate.lower < 0.0)
+        of = self.term or self.aggregate
+        return self.power > 0 and (of.kind != "sum" or of.lower < 0.0)
 
     @property
     def counts_all(self) -> bool:
         """Whether every row counts, so that the engine need not look at a value."""
-        return self.power == 0 and self.aggregate.parts == 1
+        return self.power == 0 and (self.term is not None or self.aggregate.parts == 1)
 
     def row(self, table: Any) -> Any:
         """What is summed over the rows: 1 for a row that counts, an integer for its value."""
         ibis, a = ibis_library(), self.aggregate
         if self.power:
             return self._value(table)
-        if a.kind in ("count", "units") or a.edges:
+        if a.kind in ("count", "units", "ratio") or a.edges:
             return ibis.literal(1, "int64")
         return ibis.cases((usable(table[a.column]), ibis.literal(1, "int64")), else_=ibis.literal(0, "int64"))
 
@@ -94,8 +98,10 @@ class Coordinate:
     def _value(self, table: Any) -> Any:
         """The clipped value of a row, truncated toward zero to whole steps."""
         a = self.aggregate
+        if self.term is not None:
+            return scaled_steps(_amount(table, self.term), *self.term.range, self.term.reach, self.weight)
         if a.kind == "sum":
-            return amount_steps(table[a.column], a.lower, a.upper, self.lattice)
+            return amount_steps(_amount(table, a), *a.range, self.lattice)
         return centred_steps(table[a.column], a.lower, a.upper, self.weight, self.power)
 
 
@@ -106,6 +112,8 @@ def coordinates(aggregate: Aggregate, lattice: IntegerGrid) -> tuple[Coordinate,
             f"contribution of {aggregate.name!r} is too large for so many groups: a row would be less than {FINE:,} "
             "steps of the integer grid. Ask for fewer groups or a smaller contribution."
         )
+    if aggregate.terms:
+        return tuple(Coordinate(aggregate, lattice, int(term.kind == "sum"), term) for term in aggregate.terms)
     powers = (1,) if aggregate.kind == "sum" else range(aggregate.parts)
     return tuple(Coordinate(aggregate, lattice, power) for power in powers)
 
@@ -113,6 +121,41 @@ def coordinates(aggregate: Aggregate, lattice: IntegerGrid) -> tuple[Coordinate,
 def fine_enough(aggregate: Aggregate, lattice: IntegerGrid) -> bool:
     """Whether a row is so many steps that cutting it to whole ones does not matter."""
     return aggregate.kind == "sum" or Coordinate(aggregate, lattice, 0).weight >= FINE
+
+
+def _amount(table: Any, a: Aggregate) -> Any:
+    """The column of a sum; where it is weighted, clipped value times clipped weight, NULL where either is missing."""
+    if a.weights is None:
+        return table[a.column]
+    name, most = a.weights
+    product = _clipped(table[a.column], a.lower, a.upper) * _clipped(table[name], 0.0, most)
+    return ibis_library().cases((usable(table[a.column]) & usable(table[name]), product))
+
+
+def _clipped(column: Any, lower: float, upper: float) -> Any:
+    """A usable value inside its bounds; 0 where it is so small that a product could underflow."""
+    value, small = number(column), 2.0**-400
+    return ibis_library().cases(
+        (value <= real(lower), real(lower)),
+        (value >= real(upper), real(upper)),
+        ((value < real(small)) & (value > real(-small)), real(0.0)),
+        else_=value,
+    )
+
+
+def scaled_steps(column: Any, lower: float, upper: float, reach: float, part: int) -> Any:
+    """trunc(part clip(v)/reach); 0 for a missing value."""
+    ibis, value = ibis_library(), number(column)
+    small = reach * ldexp(1.0, -40)
+    scaled = value / real(reach) * real(float(part))
+    return ibis.cases(
+        (~usable(column), whole(0)),
+        (value <= real(lower), whole(trunc(lower / reach * part))),
+        (value >= real(upper), whole(trunc(upper / reach * part))),
+        ((value < real(small)) & (value > real(-small)), whole(0)),
+        (scaled < real(0.0), scaled.ceil().cast("int64")),
+        else_=scaled.floor().cast("int64"),
+    )
 
 
 def amount_steps(column: Any, lower: float, upper: float, lattice: IntegerGrid) -> Any:

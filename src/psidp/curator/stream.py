@@ -99,7 +99,8 @@ class Stream:
     @property
     def counted(self) -> str:
         """What the numbers count and what they leave out, in words."""
-        return counted_words(self._query, self.participation, self.calendar, sealed=self.place.seal is not None)
+        said = counted_words(self._query, self.participation, self.calendar, sealed=self.place.seal is not None)
+        return f"{self._query.price} {said}".strip()
 
     @property
     def capped(self) -> bool:

@@ -92,8 +92,10 @@ def stream_question(
 ) -> Participation:
     """The promise about a unit's periods, once what is asked is checked."""
     for a in query.asks:
-        if a.kind not in KINDS:
+        if a.kind not in KINDS or a.weights is not None or a.top:
             raise ValueError(f"a stream must ask for count, units or sum, got {a.name!r}. Ask for it in a release.")
+        if a.bounds is not None:
+            raise ValueError(f"bounds of {a.column!r} must be given in a stream, which has no data to choose them.")
         if a.contribution == "auto":
             raise ValueError('contribution must be a number in a stream, which has no data to choose it, got "auto".')
     if isinstance(query.groups, PrivateGroups):

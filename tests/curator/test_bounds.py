@@ -1,0 +1,202 @@
+"""Bounds that nobody knows: chosen privately, near the best ones, at a stated price, failing on no column."""
+
+import json
+from math import inf, nan, sqrt
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import psidp
+from psidp import Curator, PrivateGroups, ask
+from psidp.cli.main import app
+from psidp.curator.bounds import BOUNDS_SHARE, SHARES, SIZE_EDGES, Bounds, NoisyBins, seen_range
+from psidp.curator.execute import prepare
+from psidp.curator.query import AUTO_SHARE, CLIPPING_SHARE
+
+PSI = 1.0
+
+
+def released(curator, asked, times, contribution=1.0, **more):
+    """So many answers with fresh noise, choice of bounds included."""
+    question = curator._question([asked], more.get("by", ()), more.get("groups"), None, PSI, contribution, 0.95)
+    return [curator._answered(question, prepare(question, curator._engine)()) for _ in range(times)]
+
+
+def rmse(answers, name, truth):
+    return sqrt(np.mean([(answer.value(name) - truth) ** 2 for answer in answers]))
+
+
+def best_error(values, psi):
+    """The least error of the mean at this psi over bounds at the values' own quantiles."""
+    found = []
+    for q in (0.0, 0.001, 0.005, 0.01, 0.02, 0.05):
+        low, high = np.quantile(values, [q, 1 - q])
+        mean, half = np.clip(values, low, high).mean(), (high - low) / 2
+        t = (mean - (low + high) / 2) / half
+        noise = half * sqrt(2 * (1 + t * t)) / psi / len(values)
+        found.append(sqrt(noise**2 + (mean - values.mean()) ** 2))
+    return min(found)
+
+
+DICE = np.random.default_rng(5)
+COLUMNS = {
+    "skewed, both signs": DICE.gamma(0.5, 30.0, 3000) - 8.0,
+    "far from zero": DICE.normal(1017.0, 7.5, 3000),
+    "tiny": DICE.beta(2.0, 5.0, 3000) * 1e-6,
+    "mostly zero": np.where(DICE.random(3000) < 0.8, 0.0, DICE.gamma(2.0, 5000.0, 3000)),
+    "negative": -DICE.lognormal(3.0, 1.0, 3000),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_the_mean_under_chosen_bounds_is_nearly_as_good_as_under_the_best(name):
+    values = COLUMNS[name]
+    answers = released(Curator(pa.table({"x": values}), None), ask.mean("x", bounds="auto"), 12)
+    assert rmse(answers, "mean of x", values.mean()) < 2.5 * best_error(values, PSI)
+
+
+@pytest.mark.parametrize("contribution", [1.0, 20.0, "auto"])
+def test_units_with_many_rows_get_bounds_that_fit(contribution):
+    """400 units of 1 to 40 rows each; the truth is that of a fixed, wide bound without noise."""
+    dice = np.random.default_rng(3)
+    who = np.repeat(np.arange(400), dice.integers(1, 41, 400))
+    rows = pd.DataFrame({"who": who, "x": dice.gamma(2.0, 50.0, who.size)})
+    answers = released(Curator(rows, "who"), ask.mean("x", bounds="auto"), 5, contribution)
+    assert rmse(answers, "mean of x", rows.x.mean()) < 6.0
+    wide = released(Curator(rows, "who"), ask.mean("x", 0.0, 2.0**13), 5, contribution)
+    assert rmse(wide, "mean of x", rows.x.mean()) > 12.0
+
+
+def test_sums_variances_and_deviations_get_bounds_too():
+    values = np.random.default_rng(8).gamma(2.0, 50.0, 5000)
+    curator = Curator(pa.table({"x": values}), None)
+    total = released(curator, ask.sum("x", bounds="auto"), 5)
+    assert rmse(total, "sum of x", values.sum()) < 0.01 * values.sum()
+    spread = released(curator, ask.deviation("x", bounds="auto"), 5)
+    assert rmse(spread, "deviation of x", values.std()) < 0.05 * values.std()
+    square = released(curator, ask.variance("x", bounds="auto"), 5)
+    assert rmse(square, "variance of x", values.var()) < 0.1 * values.var()
+
+
+def test_edges_are_chosen_where_the_values_are():
+    values = np.random.default_rng(9).integers(100, 400, 20_000)
+    curator = Curator(pa.table({"x": values}), None)
+    answer = curator.release(ask.histogram("x", "auto"), ask.quantiles("x", "auto", at=[0.1, 0.5, 0.9]), psi=PSI)
+    for q in (0.1, 0.5, 0.9):
+        assert answer.value(f"quantile {q} of x") == pytest.approx(np.quantile(values, q), abs=5.0)
+    bins = [row["value"] for row in answer if row["statistic"].startswith("histogram")]
+    assert 10 <= len(bins) <= 30
+    assert sum(bins) == pytest.approx(20_000, abs=100)
+
+
+def test_edges_are_short_decimals():
+    assert Bounds(-0.3, 1.1, 0.0, True).even_edges()[:4] == (-0.3, -0.2, -0.1, 0.0)
+    assert Bounds(97.0, 1430.0, 0.0, True).even_edges()[:3] == (0.0, 100.0, 200.0)
+
+
+def test_the_three_histograms_cost_what_is_said():
+    table = pa.table({"who": [1, 2], "x": [1.0, 2.0]})
+    for contribution, apart in ((1.0, CLIPPING_SHARE), ("auto", AUTO_SHARE)):
+        question = Curator(table, "who")._question(
+            [ask.mean("x", bounds="auto"), ask.count()], (), None, None, PSI, contribution, 0.95
+        )
+        mean = question.asks[0]
+        paid = question.psi_of(mean) ** 2 + question.psi_of_norms(mean) ** 2
+        paid += sum(question.psi_of_bounds(mean, stage) ** 2 for stage in range(3))
+        assert 0.5 * (1 - 1e-12) < paid / PSI**2 <= 0.5
+        assert question.psi_of(mean) ** 2 == pytest.approx(0.5 * (1 - BOUNDS_SHARE - apart))
+    assert sum(SHARES) == pytest.approx(BOUNDS_SHARE)
+
+
+def test_noise_alone_is_not_taken_for_values():
+    """A false alarm would be a range of 2^60; 4.5 sigma in 196 bins is one in 1,500."""
+    dice, bins = np.random.default_rng(11), len(SIZE_EDGES) - 1
+    noise = [NoisyBins(np.array(SIZE_EDGES), dice.normal(size=bins), 1.0) for _ in range(2000)]
+    assert sum(seen_range(n) is not None for n in noise) <= 6
+    held = np.where(np.array(SIZE_EDGES[:-1]) == 64.0, 30.0, 0.0)
+    found = [seen_range(NoisyBins(np.array(SIZE_EDGES), held + dice.normal(size=bins), 1.0)) for _ in range(2000)]
+    widest = [max(abs(SIZE_EDGES[i]), abs(SIZE_EDGES[j + 1])) for i, j in found]
+    assert max(widest) <= 2.0**11  # [64, 128) is seen as that, or a few times as wide
+    assert np.mean(np.array(widest) == 128.0) > 0.9
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[], [None], [nan] * 9, [inf, -inf, 1e308, -1e308], [5e-324] * 500, [0.0] * 500, [7.0] * 500, [1e300] * 500],
+    ids=["empty", "missing", "nan", "infinite", "subnormal", "zero", "constant", "huge"],
+)
+def test_no_column_makes_the_choice_fail(values):
+    table = pa.table({"x": pa.array(values, pa.float64())})
+    for psi in (1e-3, 1e6):
+        asks = [ask.mean("x", bounds="auto"), ask.sum("x", bounds="auto"), ask.variance("x", bounds="auto")]
+        asks += [ask.histogram("x", "auto"), ask.quantiles("x", "auto")]
+        answer = Curator(table, None).release(*asks, psi=psi)
+        assert all(row["lower"] <= row["upper"] for row in answer)
+
+
+def test_plan_and_answer_say_bounds_and_price():
+    curator = Curator(pa.table({"x": np.arange(1000.0)}), None)
+    plan = curator.plan(ask.mean("x", bounds="auto"), psi=PSI)
+    assert "15% of the aggregate's psi^2" in plan.summary()
+    assert "times half the range that is chosen" in plan.summary()
+    assert len(plan.sql) == 1
+    notes = "\n".join(curator.release(ask.mean("x", bounds="auto"), psi=PSI).notes)
+    assert "mean of x: bounds [" in notes
+    assert "chosen with 15% of its psi^2" in notes
+    empty = Curator(pa.table({"x": pa.array([], pa.float64())}), None).release(ask.mean("x", bounds="auto"), psi=PSI)
+    assert "no value could be told from noise" in "\n".join(empty.notes)
+
+
+def test_bounds_are_chosen_over_groups_that_are_given_or_chosen():
+    dice = np.random.default_rng(2)
+    rows = pa.table({"who": np.arange(4000), "g": ["a", "b"] * 2000, "x": dice.normal(50.0, 5.0, 4000)})
+    answer = Curator(rows, "who").release(ask.mean("x", bounds="auto"), by="g", groups=["a", "b"], psi=PSI)
+    assert all(abs(row["value"] - 50.0) < 1.0 for row in answer)
+    chosen = Curator(rows, "who").release(
+        ask.mean("x", bounds="auto"), by="g", groups=PrivateGroups(kappa=1e-9, at_most=1), psi=PSI
+    )
+    assert [row["g"] for row in chosen] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: ask.mean("x"),
+        lambda: ask.mean("x", 0),
+        lambda: ask.mean("x", 0, 1, bounds="auto"),
+        lambda: ask.sum("x", bounds="all"),
+        lambda: ask.histogram("x", "all"),
+    ],
+)
+def test_bounds_are_given_or_chosen_and_not_both(wrong):
+    with pytest.raises(ValueError, match=r"bounds of 'x' must be|edges of 'x' must be"):
+        wrong()
+
+
+def test_a_cube_and_a_stream_need_bounds(tmp_path):
+    curator = Curator(pa.table({"who": [1], "g": ["a"], "x": [1.0], "day": ["2026-01-01"]}), "who")
+    with pytest.raises(ValueError, match="bounds of 'x' must be given in a cube"):
+        curator.plan_cube({"g": ["a"]}, ["g"], measures=[ask.sum("x", bounds="auto")], psi=1.0)
+    ledger = psidp.Ledger(tmp_path / "ledger.db")
+    ledger.open("b", psi=1.0, unit="who", actor="Ann", purpose="test")
+    kept = Curator(pa.table({"who": [1], "x": [1.0], "day": ["2026-01-01"]}), "who", ledger=ledger, budget="b")
+    with pytest.raises(ValueError, match="bounds of 'x' must be given in a stream"):
+        kept.stream(
+            "s", ask.sum("x", bounds="auto"), every="month", since="2026-01-01", periods=2, psi=0.5, at_most=1,
+            arrived="day",
+        )  # fmt: skip
+    ledger.dispose()
+
+
+def test_the_command_line_takes_auto_for_bounds(tmp_path):
+    path = tmp_path / "visits.csv"
+    path.write_text("x\n" + "\n".join(str(n % 50) for n in range(2000)) + "\n")
+    words = ["release", "table", str(path), "--rows-are-units", "--mean", "x:auto", "--quantiles", "x:auto:0.5"]
+    done = CliRunner().invoke(app, [*words, "--histogram", "x:auto", "--psi", "2", "--json"])
+    assert done.exit_code == 0, done.output
+    rows = {row["statistic"]: row["value"] for row in json.loads(done.stdout)["rows"]}
+    assert rows["mean of x"] == pytest.approx(24.5, abs=1.0)
+    assert rows["quantile 0.5 of x"] == pytest.approx(24.5, abs=3.0)
