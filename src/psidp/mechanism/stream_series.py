@@ -80,7 +80,7 @@ def _decoded(plan: StreamPlan, part: StreamPart, released: Sequence[int]) -> np.
 def _point(period: int, value: float, error: float, plan: StreamPlan, part: StreamPart, confidence: float) -> Point:
     """The number with an interval that holds rounding as well.
 
-    Every number released was rounded by at most half a grid step and a half; |u|_1 <= sqrt(t) |u|_2 for the weights u
+    Every number released was rounded by at most half a grid step plus 1/2; |u|_1 <= sqrt(t) |u|_2 for the weights u
     that decode it, and |u|_2 = error/sigma.
     """
     z = float(-quantile(0.5 * (1.0 - confidence)))
