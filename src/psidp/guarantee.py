@@ -93,8 +93,8 @@ class Guarantee(NotebookView):
 
         epsilon=, delta= | sensitivity=, sigma= | auc= | advantage= | tpr=, fpr= | alpha=, rho= | zcdp= | psi=
 
-        Never the reading for another mechanism's claim: for that there are from_pure, from_approximate, from_zcdp and
-        from_rdp. Targets are met from the private side: the psi given back never exceeds epsilon at delta, as computed.
+        Not for a claim about another mechanism: for that there are from_pure, from_approximate, from_zcdp and from_rdp.
+        Targets are met from the private side: the psi given back never exceeds epsilon at delta, as computed.
 
         Examples:
             >>> Guarantee.gaussian(sensitivity=1, sigma=2).psi
@@ -278,7 +278,7 @@ class Guarantee(NotebookView):
         return self._at_least_as_private(other) if isinstance(other, Guarantee) else NotImplemented
 
     def _at_least_as_private(self, other: "Guarantee") -> bool:
-        """Whether no attack fares better here than there; refused where the two curves cross.
+        """Whether no attack does better against this one than against the other; refused where the two curves cross.
 
         True exactly when neither kappa nor advantage is larger (docs/design/guarantee.md); advantages so close that
         rounding could hide a crossing count as crossing.

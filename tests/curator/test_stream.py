@@ -23,6 +23,7 @@ CAPS = [
     {"at_most": 3},
     {"at_most": 12},
     {"apart": 3},
+    {"apart": 100_000},
     {"at_most": 2, "apart": 2},
     {"each": "month"},
     {"each": 3, "at_most": 2},
@@ -175,6 +176,13 @@ def test_a_period_begins_at_midnight_in_utc_whatever_the_columns_type(kind, sinc
     found = {row["x"]: row["p"] for row in connection.to_pyarrow(numbered.select("x", "p")).to_pylist()}
     wanted = {text: days.index(datetime.date.fromisoformat(text[:10])) for text in texts}
     assert found == {text: number for text, number in wanted.items() if 1 <= number <= 5}
+
+
+def test_a_stream_of_a_hundred_years_of_days_numbers_its_last_one(book):
+    first = datetime.date(2026, 1, 1)
+    rows = [{"u": 1, "g": "a", "v": 1.0, "a": moment(day)} for day in (0, 36_000)]
+    made = Calendar("day", first, 40_000).numbered(in_duckdb(None, rows), "a", 1, 40_000, "p")
+    assert sorted(made.p.to_pyarrow().to_pylist()) == [(row["a"].date() - first).days + 1 for row in rows]
 
 
 def test_what_counts_in_a_period_never_changes_when_more_arrives(book):

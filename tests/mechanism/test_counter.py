@@ -265,3 +265,16 @@ def test_periods_end_where_the_plan_ends():
         made.between(1, 3)
     with pytest.raises(ValueError, match="question must be one of"):
         made.series("weekly")
+
+
+def test_cells_decoded_together_have_the_bits_of_each_alone():
+    plan = psidp.Counter(psi=0.5, periods=30, at_most=4).plan()
+    part, dice = plan.parts[0], np.random.default_rng(1)
+    cells = dice.integers(-(10**12), 10**12, (5, 20)).tolist()
+    for question in ("single period", "total to date", 7):
+        asked = stream_series.named_question(question, 30)
+        alone = [stream_series.points(plan, part, cell, asked, 0.9) for cell in cells]
+        assert stream_series.cell_points(plan, part, cells, asked, 0.9) == alone
+        later = [[point for point in points if point.period > 12] for points in alone]
+        assert stream_series.cell_points(plan, part, cells, asked, 0.9, after=12) == later
+        assert stream_series.cell_points(plan, part, cells, asked, 0.9, after=20) == [[]] * 5

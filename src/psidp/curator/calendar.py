@@ -91,7 +91,7 @@ class Calendar:
             number = self._divided(inside[column])
         else:
             number = stairs(inside[column], edges[1:-1], range(first, last + 1))
-        return inside.mutate(**{name: number.cast("int32")})
+        return inside.mutate(**{name: number.cast("int16" if last < 1 << 15 else "int32")})
 
     def _divided(self, column: Any) -> Any:
         """The number of the period of an instant at or after the first."""

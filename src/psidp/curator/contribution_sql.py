@@ -12,7 +12,7 @@ from operator import and_
 from typing import Any
 
 from psidp.curator.ask import Aggregate
-from psidp.curator.period_cap import OWNER, PERIOD, UNIT, PeriodCap, of_period
+from psidp.curator.period_cap import OWNER, PERIOD, UNIT, PeriodCap
 from psidp.curator.row_sql import Coordinate, coordinates, ibis_library, number, real, stairs, usable, whole
 from psidp.mechanism.clipping import SHIFT, IntegerGrid
 
@@ -119,7 +119,9 @@ class Totals:
 
     def _norms(self, cells: Any) -> Any:
         """One row a unit: its squared norms s0, s1, ... under each aggregate, exact; with the cell where it is one."""
-        small, large = self._squared(cells)
+        parts = [_squares(self._vector(cells, j)) for j in range(len(self.parts))]
+        small = {f"q{j}": part for j, (part, _) in enumerate(parts)}
+        large = {f"b{j}": part for j, (_, part) in enumerate(parts)}
         if not self.groups:
             squared = cells.mutate(**small, **large)
             added = {f"s{j}": _together(squared[f"q{j}"], squared[f"b{j}"]) for j in range(len(self.parts))}
@@ -130,36 +132,25 @@ class Totals:
         added = {f"s{j}": _together(units[f"q{j}"], units[f"b{j}"]) for j in range(len(self.parts))}
         return units.select(UNIT, **added)
 
-    def _squared(self, cells: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The squared norms of cells under each aggregate, in two parts."""
-        small, large, i = {}, {}, 0
-        for j, vector in enumerate(self.coordinates):
-            small[f"q{j}"], large[f"b{j}"] = _squares([cells[f"c{i + n}"] for n in range(len(vector))])
-            i += len(vector)
-        return small, large
+    def _vector(self, cells: Any, j: int) -> list[Any]:
+        """The columns of cells that belong to an aggregate."""
+        first = sum(len(vector) for vector in self.coordinates[:j])
+        return [cells[f"c{first + n}"] for n in range(len(self.coordinates[j]))]
 
     def _weighted_by_period(self, cells: Any) -> Any:
         """Cells that count, with their unit's weights in their period: window functions in the order of the periods."""
-        small, large = self._squared(cells)
+        cap = self.cap or PeriodCap()
+        cells = cap.in_buckets(cells)
         shifts = {j: shift for j in range(len(self.parts)) if (shift := self._shift(j))}
-        for j, shift in shifts.items():  # c is rows times 2^shift: rows are squared, in 64 bits and one column
+        squares = {f"s{j}": _wide_square(self._vector(cells, j)) for j in range(len(self.parts)) if j not in shifts}
+        sums = {name: square.sum().over(cap.of_period()) for name, square in squares.items()} if self.by else squares
+        for j, shift in shifts.items():  # c is rows times 2^shift: rows are squared, in 64 bits
             rows = cells[f"c{j}"] >> shift
-            small[f"q{j}"] = rows * rows
-            del large[f"b{j}"]
-        squared = cells.mutate(**small, **large)
-        sums = {name: squared[name] for name in (*small, *large)}
-        if self.by:
-            sums = {name: self._sum(squared[name]).over(of_period()) for name in small}
-            sums |= {name: squared[name].sum().over(of_period()) for name in large}
-        cells = squared.mutate(**sums, **(self.cap.seen(squared) if self.cap else {}))
-        cells = self.cap.kept(cells) if self.cap else cells
-        norms = {
-            f"s{j}": cells[f"q{j}"].cast(f"!{WIDE}") * _decimal(4 ** shifts[j]).cast("decimal(19, 0)")
-            if j in shifts
-            else _together(cells[f"q{j}"], cells[f"b{j}"])
-            for j in range(len(self.parts))
-        }
-        return self._with_weights(cells.mutate(**norms))
+            square = rows * rows
+            sums[f"s{j}"] = self._sum(square).over(cap.of_period()) if self.by else square
+        cells = cap.kept(cells.mutate(**sums, **cap.seen(cells)))
+        beyond = {f"s{j}": self._beyond(cells[f"s{j}"], j, shift) for j, shift in shifts.items()}
+        return self._with_weights(cells.mutate(**beyond))
 
     def _shift(self, j: int) -> int:
         """Where an aggregate is a number of rows that fits 31 bits, each 2^shift: that shift; else 0."""
@@ -167,6 +158,12 @@ class Totals:
         row = vector[0].weight
         plain = len(vector) == 1 and not vector[0].power and row.bit_count() == 1 and grid.bound >= row
         return row.bit_length() - 1 if plain and grid.most >> (row.bit_length() - 1) <= 1 << 31 else 0
+
+    def _beyond(self, rows: Any, j: int, shift: int) -> Any:
+        """S of so many squared rows, each 2^shift; 0, of the same weight, where that is at most B^2."""
+        within = rows <= whole(self.parts[j][1].bound ** 2 >> 2 * shift)
+        square = rows.cast(f"!{WIDE}") * _decimal(4**shift).cast("decimal(19, 0)")
+        return ibis_library().cases((within, _decimal(0)), else_=square)
 
     def _with_weights(self, norms: Any) -> Any:
         """With the weights w0, w1, ... that squared norms s0, s1, ... have."""
@@ -233,8 +230,14 @@ def _squares(cell: Sequence[Any]) -> tuple[Any, Any]:
     ibis, most = ibis_library(), 1 << SHIFT
     small = reduce(and_, [(c <= whole(most)) & (c >= whole(-most)) for c in cell])
     narrow = reduce(lambda a, b: a + b, [c * c for c in cell])
-    wide = reduce(lambda a, b: a + b, [(c.cast("decimal(19, 0)") * c.cast("decimal(19, 0)")).cast(WIDE) for c in cell])
-    return ibis.cases((small, narrow), else_=whole(0)), ibis.cases((small, ibis.null(WIDE)), else_=wide)
+    large = ibis.cases((small, ibis.null(WIDE)), else_=_wide_square(cell))
+    return ibis.cases((small, narrow), else_=whole(0)), large
+
+
+def _wide_square(cell: Sequence[Any]) -> Any:
+    """The squared norm of a cell in decimals of 38 digits."""
+    wide = [c.cast("decimal(19, 0)") for c in cell]
+    return reduce(lambda a, b: a + b, [(c * c).cast(WIDE) for c in wide])
 
 
 def _together(small: Any, large: Any) -> Any:
@@ -243,11 +246,11 @@ def _together(small: Any, large: Any) -> Any:
 
 
 def _quotient(square: Any, lattice: IntegerGrid) -> Any:
-    """floor(B 2^30 / sqrt S) or one more, for S >= B^2: the quotient in doubles, off by less than 2^-19."""
-    root = ibis_library().cases(
-        (square <= _decimal(lattice.bound**2), real(float(lattice.bound))), else_=square.cast("float64").sqrt()
-    )
-    return (real(float(lattice.most)) / root - real(2.0**-10)).floor().cast("int64") + whole(1)
+    """floor(B 2^30 / sqrt S) or one more, for S > B^2: the quotient in doubles, off by less than 2^-19; else 2^30."""
+    ibis, within = ibis_library(), square <= _decimal(lattice.bound**2)
+    root = ibis.cases((within, real(float(lattice.bound))), else_=square.cast("float64").sqrt())  # never 0
+    quotient = (real(float(lattice.most)) / root - real(2.0**-10)).floor().cast("int64") + whole(1)
+    return ibis.cases((within, whole(1 << SHIFT)), else_=quotient)
 
 
 def _weight(square: Any, quotient: Any, lattice: IntegerGrid) -> Any:

@@ -9,59 +9,68 @@ from typing import Any
 
 from psidp.curator.row_sql import ibis_library, stairs, whole
 
-__all__ = ["OWNER", "PERIOD", "UNIT", "PeriodCap", "in_order", "of_period"]
+__all__ = ["OWNER", "PERIOD", "UNIT", "PeriodCap"]
 
-UNIT, OWNER, PERIOD, PLACE, BEFORE = "unit", "owner", "period", "place", "before"
+UNIT, OWNER, PERIOD, BUCKET, PLACE, EARLIEST = "unit", "owner", "period", "bucket", "place", "earliest"
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodCap:
     """The first so many periods of a unit; the first of each bucket; those after so many without it.
 
+    All windows of one cap have the same partitions and the same order, so that the engine sorts once.
+
     Args:
         at_most: how many periods count in all; None for any number.
         apart: a period counts where the unit has no row in the apart - 1 periods before it.
         buckets: the periods in which buckets begin, from the first on; of each, the unit's first period counts. None
-            where there are no buckets.
+            where there are no buckets. Not together with apart.
     """
 
     at_most: int | None = None
     apart: int = 1
     buckets: tuple[int, ...] | None = None
 
+    def in_buckets(self, cells: Any) -> Any:
+        """Cells with the period in which their bucket begins, where there are buckets."""
+        if self.buckets is None:
+            return cells
+        begun = stairs(cells[PERIOD], [whole(n) for n in self.buckets[1:]], self.buckets)
+        return cells.mutate(**{BUCKET: begun.cast(cells[PERIOD].type())})
+
+    def of_period(self) -> Any:
+        """A unit's cells of one period."""
+        return self._back(0)
+
     def seen(self, cells: Any) -> dict[str, Any]:
-        """What decides, as columns over `in_order`: the number of the period, or the unit's period before it."""
-        ibis = ibis_library()
-        if not self._looks_back:
-            return {PLACE: ibis.dense_rank().over(in_order())} if self.at_most is not None else {}
-        before = ibis.range_window(group_by=UNIT, order_by=PERIOD, preceding=(None, 1), following=None)
-        return {BEFORE: cells[PERIOD].max().over(before)}
+        """What decides: the number of the period, or the unit's earliest period of those that must be without it."""
+        if self.apart > 1:
+            return {EARLIEST: cells[PERIOD].first().over(self._back(self.apart - 1))}
+        return {} if self.buckets is None and self.at_most is None else {PLACE: _place(self._of_unit)}
 
     def kept(self, cells: Any) -> Any:
         """The cells that count, of those with what was `seen`."""
-        if self._looks_back:
-            cells = cells.filter(cells[BEFORE].isnull() | self._far(cells))
-            if self.at_most is not None:
-                cells = cells.mutate(**{PLACE: ibis_library().dense_rank().over(in_order())})
-        return cells if self.at_most is None else cells.filter(cells[PLACE] < whole(self.at_most))
+        if self.apart > 1:
+            cells = cells.filter(cells[EARLIEST] == cells[PERIOD])
+        elif self.buckets is not None:
+            cells = cells.filter(cells[PLACE] == whole(0))
+        if self.at_most is None:
+            return cells
+        if self.apart > 1 or self.buckets is not None:
+            cells = cells.mutate(**{PLACE: _place([UNIT])})
+        return cells.filter(cells[PLACE] < whole(self.at_most))
 
     @property
-    def _looks_back(self) -> bool:
-        return self.apart > 1 or self.buckets is not None
+    def _of_unit(self) -> list[str]:
+        """The columns whose cells are ordered by period: a unit's, or a unit's in a bucket."""
+        return [UNIT] if self.buckets is None else [UNIT, BUCKET]
 
-    def _far(self, cells: Any) -> Any:
-        """Whether the period before is far enough away, or in another bucket."""
-        far = cells[PERIOD] - cells[BEFORE] >= whole(self.apart)
-        if self.buckets is None:
-            return far
-        return far & (cells[BEFORE] < stairs(cells[PERIOD], [whole(n) for n in self.buckets[1:]], self.buckets))
+    def _back(self, periods: int) -> Any:
+        """A unit's cells from so many periods before up to a cell's own period, all of that included."""
+        return ibis_library().range_window(group_by=self._of_unit, order_by=PERIOD, preceding=periods, following=0)
 
 
-def in_order() -> Any:
-    """A unit's cells in the order of their periods; those of one period are peers."""
-    return ibis_library().window(group_by=UNIT, order_by=PERIOD)
-
-
-def of_period() -> Any:
-    """A unit's cells of one period, in the same order, so that one sort serves both."""
-    return ibis_library().range_window(group_by=UNIT, order_by=PERIOD, preceding=0, following=0)
+def _place(columns: list[str]) -> Any:
+    """The number of a period among those of a unit, from 0 on; cells of one period have the same."""
+    ibis = ibis_library()
+    return ibis.dense_rank().over(ibis.window(group_by=columns, order_by=PERIOD))

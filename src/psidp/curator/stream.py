@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, NamedTuple, Self
 
 from psidp.curator.answer import packed
@@ -16,7 +17,7 @@ from psidp.curator.stream_question import Place
 from psidp.curator.stream_totals import ArrivedTotals, PeriodTotals, SealedTotals, StreamRows
 from psidp.mechanism.stream_plan import StreamPlan
 from psidp.mechanism.stream_record import StreamRecord
-from psidp.mechanism.stream_series import drawn, named_question, points, range_point
+from psidp.mechanism.stream_series import Point, cell_points, drawn, named_question, range_point
 from psidp.mechanism.stream_store import LedgerStore
 from psidp.strategies import Participation, Workload
 from psidp.symbols import whole
@@ -129,11 +130,11 @@ class Stream:
             for period in range(before + 1, last + 1):
                 if self._record.release(period, lambda t=period: self._drawn(rows, t)):  # type: ignore[misc]
                     self._totals.check(self._record)
-        return [row for row in self._answered("single period") if self.calendar.period(row.period) > before]
+        return self._answered("single period", before)
 
     @property
     def published(self) -> int:
-        """How many periods are published, by whomever."""
+        """How many periods are published, by any process."""
         return len(self._record.released())
 
     def series(self, question: str = "total to date", *group: Any) -> list[Published]:
@@ -162,22 +163,22 @@ class Stream:
                 f"first and last must lie in published periods{over}, the first no later than the last, got "
                 f"first={first} and last={last}."
             )
-        rows = [
-            self._shown(key, part, range_point(plan, part, cell, ends[0], ends[1], self._query.confidence))
-            for key, part, cell in self._cells(plan, released)
-        ]
+        rows: list[Published] = []
+        for key, part, cell in self._cells(plan, released):
+            rows += self._shown(key, part, [range_point(plan, part, cell, ends[0], ends[1], self._query.confidence)])
         return self._of_group(rows, group)
 
     def _last_day(self, period: int) -> datetime.date:
         return self.calendar.begin(period + 1) - datetime.timedelta(days=1)
 
-    def _answered(self, question: str | int) -> list[Published]:
+    def _answered(self, question: str | int, after: int = 0) -> list[Published]:
+        """The answers to a question in all periods that are published, or in those after one."""
         asked, plan, released = named_question(question, self.calendar.periods), self.plan(), self._record.released()
-        rows = [
-            self._shown(key, part, point)
-            for key, part, cell in self._cells(plan, released)
-            for point in points(plan, part, cell, asked, self._query.confidence)
-        ]
+        rows: list[Published] = []
+        for part, found in groupby(self._cells(plan, released), lambda cell: cell[1]):
+            keys, cells = zip(*((key, cell) for key, _, cell in found), strict=True)
+            answers = cell_points(plan, part, cells, asked, self._query.confidence, after)
+            rows += [row for key, of_cell in zip(keys, answers, strict=True) for row in self._shown(key, part, of_cell)]
         return sorted(rows, key=lambda row: row.period)
 
     def _cells(self, plan: StreamPlan, released: Sequence[Sequence[int]]) -> list[tuple[Key, Any, list[int]]]:
@@ -185,10 +186,9 @@ class Stream:
         cells = [(key, part) for part in plan.parts for key in self._groups]
         return [(key, part, [row[i] for row in released]) for i, (key, part) in enumerate(cells)]
 
-    def _shown(self, key: Key, part: Any, point: Any) -> Published:
-        flag = self._flags()[part.statistic]
-        number = point.value, point.standard_error, point.lower, point.upper
-        return Published(self.calendar.begin(point.period), key, part.statistic, *number, flag)
+    def _shown(self, key: Key, part: Any, points: list[Point]) -> list[Published]:
+        flag, begin = self._flags()[part.statistic], self.calendar.begin
+        return [Published(begin(p.period), key, part.statistic, *p[1:], flag) for p in points]
 
     def _flags(self) -> dict[str, str]:
         """The flag of each statistic."""

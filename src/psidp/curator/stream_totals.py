@@ -57,7 +57,7 @@ class StreamRows:
         buckets = None
         if promise.each is not None:
             buckets = tuple(start + 1 for start in Participation(each=promise.each).starts(periods))
-        cap = PeriodCap(promise.at_most, promise.apart, buckets)
+        cap = PeriodCap(promise.at_most, min(promise.apart, periods), buckets)
         return None if self.query.unit is None or cap == PeriodCap(periods) else cap
 
     def numbered(self, first: int, last: int) -> Any:

@@ -1,1 +1,1 @@
-"""Pure functions of numbers: arrays in, arrays out. This floor knows no state, no clock, no dice and no files."""
+"""Pure functions of numbers: arrays in, arrays out. This floor knows no state, no clock, no randomness and no files."""

@@ -1,4 +1,4 @@
-"""Bisection with a promised side: both ends keep what was seen there, and the caller takes the one it may promise."""
+"""Bisection whose ends were both tested: the caller takes the end at which its promise was seen to hold."""
 
 from collections.abc import Callable
 

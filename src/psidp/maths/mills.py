@@ -53,7 +53,7 @@ def mills_difference(a: Array, m: Array, psi: Array) -> Array:
 
 
 def _finite(a: Array, m: Array, psi: Array, near: Mask) -> Array:
-    """The difference for m <= 1000, computing only the roads that some entry takes."""
+    """The difference for m <= 1000, computing only the methods that some entry needs."""
     if near.all():
         return _midpoint(m, psi)
     direct = mills(np.maximum(a, -0.625)) - mills(a + psi)

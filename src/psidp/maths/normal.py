@@ -1,4 +1,4 @@
-"""Tail and quantile of the standard normal, each with the error that its users must grant it."""
+"""Tail and quantile of the standard normal, each with a bound on its error."""
 
 from typing import cast, overload
 

@@ -30,7 +30,7 @@ NOTIONS = (
 )
 """The ways to name a Gaussian mechanism, each complete in itself."""
 _UP = {"psi", "sensitivity", "fpr", "alpha"}
-"""What is rounded up where it is no float, so that psi errs on the private side; the rest is rounded down."""
+"""Arguments that are rounded up where they are no floats, so that psi errs on the private side; others go down."""
 
 
 def psi_of(notion: dict[str, float]) -> float:
@@ -86,7 +86,7 @@ def _own_names(name: str) -> list[str]:
 
 
 def worth(psi: float, claim: dict[str, float], verdict: str = "allows any psi: it promises no privacy") -> float:
-    """psi itself, or the sentence that refuses a claim which no finite psi covers."""
+    """psi itself; refused where no finite psi covers the claim."""
     if not psi < inf:
         said = ", ".join(f"{name}={value}" for name, value in claim.items())
         raise ValueError(f"{said} {verdict}.")

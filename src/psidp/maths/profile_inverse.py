@@ -1,4 +1,4 @@
-r"""The profile turned round: epsilon from (psi, delta) and psi from (epsilon, delta).
+r"""The profile inverted: epsilon from (psi, delta) and psi from (epsilon, delta).
 
 delta(psi, epsilon) is an undiscounted Black call with forward 1, strike e^epsilon and total volatility psi; so these
 are its implied strike and implied volatility. Each takes a rational starting value and a fixed number of Householder
@@ -198,7 +198,7 @@ def psi_from_epsilon_delta(epsilon: Array, delta: Array) -> Array:
         Balle and Wang 2018, Algorithm 1, here without bisection.
     """
     finite = epsilon < np.inf
-    epsilon = select(epsilon < 2.3e-308, 0.0, np.minimum(epsilon, 1e300))  # so far out, the next smaller psi serves
+    epsilon = select(epsilon < 2.3e-308, 0.0, np.minimum(epsilon, 1e300))  # so far out, a slightly smaller psi will do
     inflection = np.sqrt(2.0 * epsilon)
     below = delta <= inflection / (inflection + G) * (G / SQRT_2PI)  # of delta there, to five per cent
     psi = _by_road(below, (delta < 0.3) | ((delta < 0.46) & (epsilon < 1.0)), epsilon, delta) * (1.0 - PSI_SLACK * UNIT)

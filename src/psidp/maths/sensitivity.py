@@ -26,7 +26,7 @@ Adjacency = Literal["add-remove", "replace-one"]
 
 
 def check_adjacency(adjacency: str) -> Adjacency:
-    """`adjacency` itself, or the sentence that refuses it."""
+    """`adjacency` itself; refused where it is not one of the two."""
     if adjacency == "add-remove" or adjacency == "replace-one":
         return adjacency  # type: ignore[return-value]
     raise ValueError(f'adjacency must be "add-remove" or "replace-one", got adjacency={adjacency!r}.')

@@ -1,7 +1,7 @@
-"""Gaussian thresholding of keys: the chance kappa that a key which only one unit has comes through.
+"""Gaussian thresholding of keys: the chance kappa that a key which only one unit has is released.
 
 A unit that touches m keys adds w_m to the count of each, m = 1 to k. Keys whose noisy count exceeds tau are released.
-Where a unit's keys are its own, none of them comes through with probability Phi((tau - w_m)/sigma)^m.
+Where a unit's keys are its own, none of them is released with probability Phi((tau - w_m)/sigma)^m.
 """
 
 from collections.abc import Sequence

@@ -93,7 +93,7 @@ class IntegerGrid:
 class ClippedSum:
     """A sum of records clipped to L2 norm `norm`, as integers in units of 2^unit; not yet private.
 
-    Its text never shows the totals. `one_entry` where each record adds to one entry alone and takes nothing away, as in
+    Its repr never shows the totals. `one_entry` where each record adds to one entry alone and takes nothing away, as in
     a table of counts.
     """
 
@@ -148,7 +148,7 @@ def clip_sum(rows: Any, norm: float) -> ClippedSum:
 
 
 def _matrix(rows: Any) -> tuple[NDArray[Any], bool]:
-    """The rows as a matrix, and whether they were plain numbers; or a refusal that saw no entry."""
+    """The rows as a matrix, and whether they were plain numbers; refused by type and shape alone, never by an entry."""
     if nullable(rows):
         raise TypeError(
             f"rows must be an array of numbers without a mask or missing values, got {type(rows).__name__}. Fill it "
@@ -171,7 +171,7 @@ def _matrix(rows: Any) -> tuple[NDArray[Any], bool]:
 
 
 def _clipped(rows: NDArray[Any], norm: float, bound: int, unit: int) -> Ints:
-    """Each row in units, of norm at most `bound`: doubles propose, integers make sure."""
+    """Each row in units, of norm at most `bound`: clipped in doubles, then checked and corrected in integers."""
     values = np.nan_to_num(rows.astype(np.float64), nan=0.0)
     largest = np.abs(values).max(axis=1, keepdims=True, initial=0.0)
     over = largest > norm

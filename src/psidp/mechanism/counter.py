@@ -27,7 +27,7 @@ class Counter:
         bound: what a unit adds to a period at most, a whole number.
         windows: lengths of windows that matter, beside single periods and totals to date.
         ledger: a psidp.Ledger. budget: the budget in it that pays. name: what the stream is called there.
-        adjacency: "add-remove" or "replace-one". unit: whose data is protected. Both are the budget's unless told.
+        adjacency: "add-remove" or "replace-one". unit: whose data is protected. Both are the budget's by default.
         confidence: chance that an interval covers.
 
     Guarantees:
@@ -130,7 +130,7 @@ class Counter:
 
     @property
     def published(self) -> int:
-        """How many periods are published, by whomever."""
+        """How many periods are published, by any process."""
         return len(self._record.released())
 
     def series(self, question: str = "total to date") -> list[Point]:

@@ -1,4 +1,4 @@
-"""Post-processing of a release: fewer errors at no cost in privacy, by name and never by default.
+"""Post-processing of a release: smaller errors at no cost in privacy, only where it is called.
 
 Each function takes a Release and gives back a Release with the same guarantee, whose `steps` name what was
 done; `non_negative` also takes a curator's Answer. They look at what was released and at public numbers only.
@@ -109,7 +109,7 @@ def _vector(release: Release, least: int) -> Floats:
 
 
 def _refuse_unless_release(release: object) -> None:
-    """Refuse what no mechanism gave back; of an Answer, say what can be done."""
+    """Refuse what is no Release; for an Answer, say what can be done."""
     if not isinstance(release, Release):
         todo = (
             " Of a curator's answer, denoise.non_negative takes the counts." if hasattr(release, "non_negative") else ""

@@ -40,12 +40,11 @@ class GaussianMechanism:
         unit: whose data the guarantee protects, in words.
         grid: step of the released values, a power of two in [sigma 2^-44, sigma]; unless told, 2^24 to 2^25
             times below sigma.
-        ledger: where every release is paid for before it is drawn; none unless told.
+        ledger: where every release is paid for before it is drawn; none by default.
         budget: the budget in that ledger.
 
-    NaN counts as 0 and values beyond plus or minus `limit` as that limit: both are part of the query,
-    without a word, since a complaint would say something about the data. The sensitivity has to hold for
-    that query.
+    NaN silently counts as 0, and values beyond plus or minus `limit` as that limit: an error would reveal
+    data. Both are part of the query, and the sensitivity has to hold for the query with them.
 
     Examples:
         >>> mechanism = GaussianMechanism(sensitivity=1.0, sigma=2.0)
@@ -190,7 +189,7 @@ class GaussianMechanism:
         return Release(value, self.sigma, self._noise.grid, rounding, self.guarantee, stored=stored)
 
     def _prepared(self, x: Any, integers: bool, out: NDArray[Any] | None) -> Callable[[], Any]:
-        """Everything checked, nothing drawn: the call that draws."""
+        """The function that draws, once everything is checked; nothing is drawn yet."""
         noise = self._noise
         if isinstance(x, float) and not integers and out is None:
             return lambda: noise.add_one(float(x))
@@ -224,7 +223,7 @@ class GaussianMechanism:
 
 
 def _numbers(x: Any) -> NDArray[Any]:
-    """x as an array of real numbers, or a refusal that looked at its type alone."""
+    """x as an array of real numbers; refused by its type alone, never by its values."""
     if nullable(x):
         raise TypeError(
             "x (the value to release) must be a number or an array without a mask or missing values, got "
@@ -241,8 +240,8 @@ def _numbers(x: Any) -> NDArray[Any]:
 
 
 def _listed(x: Any) -> NDArray[Any]:
-    """A list of Python's numbers in a type that depends on theirs and not on their values: NumPy's choice depends on
-    how large they are, and a refusal or another type would tell."""
+    """A list of Python's numbers as an array, whose type depends on their types and not on their values: NumPy's own
+    choice depends on how large they are, so that a refusal or another type would reveal data."""
     leaves = np.array(x, dtype=object)
     kinds = {type(leaf) for leaf in leaves.flat}
     if kinds == {int}:

@@ -1,4 +1,4 @@
-"""StreamPlan: what a stream will cost and how wrong its numbers will be, from the first period to the last. No data."""
+"""StreamPlan: the cost of a stream and the errors of its numbers, from the first period to the last. Reads no data."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ __all__ = ["Expectation", "StreamPart", "StreamPlan", "participation"]
 Floats = NDArray[np.float64]
 
 FINE = 1 << 16
-"""Coefficient of independent noise: whole numbers released are then fine enough, as they are for every strategy."""
+"""c_0 of independent noise: so large that rounding a release to whole numbers costs next to nothing."""
 
 SAFETY = 1.0 - 2.0**-50
 """Shares of psi are rounded down, so that together they stay below it."""
@@ -98,7 +98,7 @@ class StreamPlan:
 
     @property
     def strategy(self) -> Toeplitz:
-        """The whole numbers."""
+        """The strategy, in whole numbers."""
         return self.choice.strategy
 
     @property
@@ -178,7 +178,7 @@ def participation(
 
 
 def _whole(choice: Choice) -> Choice:
-    """The choice in whole numbers that are fine enough to release whole numbers."""
+    """The choice with c_0 so large that rounding a release to whole numbers costs next to nothing."""
     c = choice.strategy.coefficients
     if c[0] >= FINE:
         return choice

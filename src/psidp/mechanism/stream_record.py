@@ -13,7 +13,7 @@ __all__ = ["StreamRecord"]
 
 @dataclass(slots=True)
 class StreamRecord:
-    """What is public of one stream.
+    """The public part of a stream: its plan and what it released.
 
     Args:
         store: where it is kept. asked: what makes two streams the same, as plain values. workload: the questions.
@@ -50,12 +50,12 @@ class StreamRecord:
 
     @property
     def identity(self) -> str:
-        """What no other stream has, of this name or another; of a stream that is open."""
+        """A text that no other stream has, also none of the same name; only of a stream that is open."""
         self.refuse_unless_open()
         return self.store.identity
 
     def released(self) -> list[list[int]]:
-        """What every period so far has released, by whomever."""
+        """What every period so far has released, by any process."""
         for period in range(len(self._released) + 1, self.periods + 1):
             if self.known(period) is None:
                 break
@@ -69,7 +69,7 @@ class StreamRecord:
         return self._released[period - 1] if period <= len(self._released) else None
 
     def release(self, period: int, draw: Draw) -> bool:
-        """Release a period after all before it, unless somebody was faster: then True."""
+        """Release a period, after all earlier ones; True if another process had released it already."""
         if self.known(period) is not None:
             return True
         values, stored = self.store.release(period, draw)
@@ -77,7 +77,7 @@ class StreamRecord:
         return stored
 
     def refuse_unless_open(self) -> None:
-        """A stream reads and releases only what is paid for, by whomever."""
+        """Refuse to read or release anything before the stream is paid for; any process may have paid."""
         if self._open:
             return
         stored = self.store.opening(self.asked)

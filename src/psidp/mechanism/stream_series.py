@@ -1,7 +1,8 @@
 """Series: what a stream has released, decoded. Any window, total or range, with standard errors and intervals."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from math import sqrt
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from psidp.mechanism.stream_plan import StreamPart, StreamPlan
 from psidp.noise.gaussian import RoundedGaussian, noisy_integer
 from psidp.strategies import Question
 
-__all__ = ["Point", "drawn", "named_question", "points", "range_point"]
+__all__ = ["Point", "cell_points", "drawn", "named_question", "points", "range_point"]
 
 
 class Point(NamedTuple):
@@ -44,15 +45,32 @@ def points(
     plan: StreamPlan, part: StreamPart, released: Sequence[int], question: Question, confidence: float
 ) -> list[Point]:
     """The answer to a question in every period so far in which it is asked. A number once shown never changes."""
-    count = len(released)
-    if not count:
-        return []
-    sums = np.concatenate([[0.0], np.cumsum(_decoded(plan, part, released))])
-    errors = plan.deviations(question, part)
+    return cell_points(plan, part, [released], question, confidence)[0]
+
+
+def cell_points(
+    plan: StreamPlan,
+    part: StreamPart,
+    cells: Sequence[Sequence[int]],
+    question: Question,
+    confidence: float,
+    after: int = 0,
+) -> list[list[Point]]:
+    """`points` of several cells with as many periods each, all decoded at once; only of periods after this one."""
+    count = len(cells[0])
+    if not count > after:
+        return [[] for _ in cells]
+    decoded = plan.strategy.decode(np.array([[float(y) for y in cell] for cell in cells]).T) * part.scale
+    sums = np.cumsum(np.concatenate([np.zeros((1, len(cells))), decoded]), axis=0)
+    errors, margin = plan.deviations(question, part), _Margin.of(part, confidence)
+    asked = [(t, length) for t, length in enumerate(question.lengths[:count], 1) if length and t > after]
+    halves = [margin.half(t, float(errors[t - 1])) for t, _ in asked]
     return [
-        _point(t, float(sums[t] - sums[t - length]), float(errors[t - 1]), plan, part, confidence)
-        for t, length in enumerate(question.lengths[:count], 1)
-        if length
+        [
+            _point(t, float(column[t] - column[t - length]), float(errors[t - 1]), half)
+            for (t, length), half in zip(asked, halves, strict=True)
+        ]
+        for column in sums.T
     ]
 
 
@@ -67,23 +85,31 @@ def range_point(
         )
     weights = np.zeros(last)
     weights[first - 1 :] = 1.0
-    value = float(_decoded(plan, part, released[:last])[first - 1 :].sum())
+    value = float((plan.strategy.decode([float(y) for y in released[:last]]) * part.scale)[first - 1 :].sum())
     error = float(plan.strategy.deviation(weights, part.sigma)) * part.scale
-    return _point(last, value, error, plan, part, confidence)
+    return _point(last, value, error, _Margin.of(part, confidence).half(last, error))
 
 
-def _decoded(plan: StreamPlan, part: StreamPart, released: Sequence[int]) -> np.ndarray:
-    """The totals of single periods."""
-    return plan.strategy.decode([float(y) for y in released]) * part.scale
+class _Margin(NamedTuple):
+    """What half an interval's width is made of: the normal quantile with its error, half a rounding, sigma."""
+
+    z: float
+    rounding: float
+    sigma: float
+
+    @classmethod
+    def of(cls, part: StreamPart, confidence: float) -> Self:
+        z = float(-quantile(0.5 * (1.0 - confidence)))
+        return cls(z + float(quantile_error(z)), 0.5 * (1.0 + RoundedGaussian(part.sigma).grid), part.sigma)
+
+    def half(self, period: int, error: float) -> float:
+        """Half the width of an interval that holds rounding as well.
+
+        Every number released was rounded by at most half a grid step plus 1/2; |u|_1 <= sqrt(t) |u|_2 for the weights
+        u that decode it, and |u|_2 = error/sigma.
+        """
+        return error * (self.z + self.rounding * sqrt(period) / self.sigma) * (1.0 + 1e-9)
 
 
-def _point(period: int, value: float, error: float, plan: StreamPlan, part: StreamPart, confidence: float) -> Point:
-    """The number with an interval that holds rounding as well.
-
-    Every number released was rounded by at most half a grid step and a half; |u|_1 <= sqrt(t) |u|_2 for the weights u
-    that decode it, and |u|_2 = error/sigma.
-    """
-    z = float(-quantile(0.5 * (1.0 - confidence)))
-    rounding = 0.5 * (1.0 + RoundedGaussian(part.sigma).grid) * period**0.5 / part.sigma
-    half = error * (z + float(quantile_error(z)) + rounding) * (1.0 + 1e-9)
+def _point(period: int, value: float, error: float, half: float) -> Point:
     return Point(period, value, error, value - half, value + half)

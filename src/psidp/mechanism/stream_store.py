@@ -23,7 +23,7 @@ NOTHING_PRICED: Mapping[str, Any] = {"kind": "guarantee"}
 
 
 class StreamStore(Protocol):
-    """What a stream needs of its memory."""
+    """What a stream needs of its store."""
 
     def opening(self, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The event that opened the stream, if it was opened; refused where it was opened for something else."""
@@ -33,17 +33,17 @@ class StreamStore(Protocol):
 
     @property
     def identity(self) -> str:
-        """What no other stream has; of one that is open."""
+        """A text that no other stream has; only of a stream that is open."""
 
     def released(self, period: int) -> list[int] | None:
         """What a period released, if it did."""
 
     def release(self, period: int, draw: Draw) -> tuple[list[int], bool]:
-        """What `draw` draws, kept before it is given back; or what was kept already, and True."""
+        """What `draw` returns, stored before it is given back; or what was stored already, and True."""
 
 
 class MemoryStore:
-    """A memory that ends with the process, and keeps no budget."""
+    """A store in memory, which ends with the process and charges no budget."""
 
     def __init__(self) -> None:
         self._event: Mapping[str, Any] | None = None
@@ -60,7 +60,7 @@ class MemoryStore:
 
     @property
     def identity(self) -> str:
-        """Nothing: a memory has one stream."""
+        """Empty: a store in memory has one stream."""
         return ""
 
     def released(self, period: int) -> list[int] | None:
@@ -68,7 +68,7 @@ class MemoryStore:
         return self._released.get(period)
 
     def release(self, period: int, draw: Draw) -> tuple[list[int], bool]:
-        """What `draw` draws, or what was kept already."""
+        """What `draw` returns, or what was stored already."""
         if period in self._released:
             return self._released[period], True
         return self._released.setdefault(period, draw()), False
@@ -78,8 +78,8 @@ class LedgerStore:
     """A stream of this name in a budget.
 
     Guarantees:
-        The stream is paid for once, whoever opens it how often. A number leaves only after it is durable, and what is
-        durable is never drawn again: a process may be killed at any line, and two may publish at once.
+        The stream is paid for once, however often it is opened. A number is returned only after it is durable, and what
+        is durable is never drawn again: a process may be killed at any line, and two may publish at once.
     """
 
     def __init__(self, ledger: Ledger, budget: str, name: str) -> None:
@@ -127,14 +127,14 @@ class LedgerStore:
         return self._paid.hash
 
     def released(self, period: int) -> list[int] | None:
-        """What a period released, if it did; what something else released under its key is not its."""
+        """What a period released, if it did; answers to other requests under the same key are ignored."""
         under = self._ledger.under_key(self._budget, self._period_key(period))
         asked = request_digest(self._request(period), self._nothing, NOTHING_PRICED, "")
         found = (entry for entry in under if entry.state == "answered" and entry.request == asked)
         return next((from_json(entry.answer) for entry in found), None)
 
     def release(self, period: int, draw: Draw) -> tuple[list[int], bool]:
-        """What `draw` draws, durable before it is given back; or what is stored already, and True."""
+        """What `draw` returns, durable before it is given back; or what was stored already, and True."""
         spend = self._ledger.spend(
             self._budget,
             self._nothing,

@@ -1,1 +1,1 @@
-"""The only dice in the house: entropy and the exact Gaussian. This floor knows nothing of budgets or data."""
+"""The only randomness in psidp: key stream and exact Gaussian. This floor knows nothing of budgets or data."""

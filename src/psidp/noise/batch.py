@@ -1,4 +1,4 @@
-"""The batch: which records take part in a step, each by a coin of its own, tossed with the key stream's words."""
+"""The batch: which records take part in a step, each chosen independently by a word of the key stream."""
 
 from fractions import Fraction
 
@@ -22,7 +22,7 @@ def threshold(sampling_rate: float) -> int:
 
 
 def poisson_batch(size: int, sampling_rate: float, words: Words | None = None) -> NDArray[np.int64]:
-    """Numbers of the records in a Poisson batch, ascending: each of `size` records is in or out by itself.
+    """Numbers of the records in a Poisson batch, ascending: each of `size` records independently.
 
     Guarantees:
         A record is in with probability floor(q 2^64)/2^64 exactly, for words that are uniform: q itself from q = 2^-11

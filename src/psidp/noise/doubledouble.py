@@ -1,4 +1,4 @@
-"""Roundings that one double cannot decide, decided by two: error-free sums and products, a word more each."""
+"""Rounding in pairs of doubles, where one cannot decide: error-free sums and products, 64 more random bits each."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -47,16 +47,16 @@ class RoundedGaussian:
         The result is a function of the real number x + sigma N and of nothing else: the double nearest to
         the nearest multiple of the grid. No step is approximate: what doubles cannot decide is decided by
         pairs of doubles, and what those cannot, by integers (docs/design/noise.md,
-        tests/noise/test_exactness.py). Nothing is drawn, skipped or refused because of x, and in vectors up to
-        2048 entries nothing because of the noise, except for those last resorts.
+        tests/noise/test_exactness.py). What is drawn, skipped or refused never depends on x; in vectors up to 2048
+        entries it does not depend on the noise either, except where one double cannot decide.
 
     Args:
         sigma: standard deviation of the noise, in [2^-990, 2^991).
         grid: a power of two in [sigma 2^-44, sigma]; unless told, 2^24 to 2^25 times below sigma.
 
     Values beyond `limit` count as plus or minus `limit`, infinities among them, and NaN counts as 0. This is
-    part of the query and done without looking: the sensitivity has to hold for the query with it, and does if
-    no record can make a NaN.
+    part of the query and raises no error: the sensitivity has to hold for the query with it, and does if no
+    record can make a NaN.
     """
 
     __slots__ = ("_far", "_rounding", "grid", "limit", "sigma")
@@ -77,7 +77,7 @@ class RoundedGaussian:
         self._rounding = rounding(self.sigma / self.grid)
 
     def __reduce__(self) -> tuple[type["RoundedGaussian"], tuple[float, float]]:
-        """Pickled as its two numbers; the dice stay where they are."""
+        """Pickled as sigma and grid; no random state is copied."""
         return RoundedGaussian, (self.sigma, self.grid)
 
     def add(self, x: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -149,7 +149,7 @@ class RoundedGaussian:
 
             near = self._rounding.many(dice, n, x.size, offset, exact)
             np.add(near, whole, out=near)
-            np.add(near, 0.0, out=near)  # -0.0 would say that x was negative, which x + sigma N does not
+            np.add(near, 0.0, out=near)  # -0.0 would reveal that x was negative, which x + sigma N does not
             np.multiply(near, self.grid, out=out[part.start : part.stop], casting="same_kind")
 
     def _offset(self, x: float, whole: float) -> Fraction:

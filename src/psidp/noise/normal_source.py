@@ -1,8 +1,8 @@
-"""The dice: lazy standard normals from a key stream, with pools so that time says nothing about the noise.
+"""NormalSource: lazy standard normals from a key stream, with pools so that timing reveals nothing about the noise.
 
 A normal is a slot of the table and a 64-bit word. Nearly all are one word of the key stream; about one in
-820 lands among the slots that are left over and is replaced by a draw from `residual`, which was made
-before, in a batch of fixed size, for nobody in particular.
+820 lands among the slots that are left over and is replaced by a draw from `rejection`, which was made
+before it was needed, in a batch of fixed size.
 """
 
 from types import TracebackType
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 class NormalSource:
-    """Lazy normals for one caller at a time; `words` is the seam where tests put a script for the stream."""
+    """Lazy normals for one caller at a time; tests pass scripted `words` in place of the key stream."""
 
     def __init__(self, words: Words | None = None) -> None:
         self.words: Words = KeyStream() if words is None else words
@@ -45,7 +45,7 @@ class NormalSource:
         self._single_slot, self._single_word = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def fresh(self, n: int) -> tuple[Ints, Ints]:
-        """Slots and words of n <= BLOCK normals; those in the left-over slots still want replacing."""
+        """Slots and words of n <= BLOCK normals; those in the left-over slots must still be replaced."""
         word, slot = self.word[:n], self.slot[:n]
         self.words.fill(word)
         np.bitwise_and(word, table.SLOTS - 1, out=slot)
@@ -88,7 +88,7 @@ class NormalSource:
         self._special_slot, self._special_word = self._special_slot[n:], self._special_word[n:]
 
     def lazy(self, slot: int, word: int) -> LazyNormal:
-        """The normal itself, to be refined at will; asked for once."""
+        """The normal itself, with as many more bits as are needed; to be asked for once."""
         return self._rare.pop(word) if slot == rejection.RARE else LazyNormal.in_slot(slot, word)
 
     def wipe(self, n: int) -> None:
@@ -119,22 +119,22 @@ _idle: list[NormalSource] = []
 
 
 def forget() -> None:
-    """Throw away all idle dice: for a virtual machine that wakes up from a snapshot, which nothing else can notice."""
+    """Discard all idle sources: for a virtual machine that resumes from a snapshot, which nothing here can detect."""
     _idle.clear()
 
 
 class borrowed:
-    """NormalSource nobody else holds, for the length of a with-block.
+    """A NormalSource that nobody else holds, for the length of a with-block.
 
     Guarantees:
-        Two callers never hold the same dice: not two threads, not a signal handler and what it interrupted,
-        not a parent and its child. NormalSource that saw an exception or a fork are thrown away.
+        Two callers never hold the same source: not two threads, not a signal handler and what it interrupted,
+        not a parent and its child. A source that saw an exception or a fork is discarded.
     """
 
     __slots__ = ("_dice",)
 
     def __enter__(self) -> NormalSource:
-        """Idle dice of this process, or new ones."""
+        """An idle source of this process, or a new one."""
         try:
             dice = _idle.pop()
         except IndexError:
@@ -148,6 +148,6 @@ class borrowed:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Back to the idle ones, unless something went wrong."""
+        """Return the source to the idle ones, unless something went wrong."""
         if error is None and len(_idle) < IDLE:
             _idle.append(self._dice)

@@ -1,4 +1,4 @@
-"""The key stream: AES-256 in counter mode under a key from the operating system; no word has two readers."""
+"""The key stream: AES-256 in counter mode under a key from the operating system; no word is used twice."""
 
 import os
 from typing import Protocol
@@ -26,17 +26,17 @@ class Words(Protocol):
         """Overwrite `words` with independent uniform 64-bit words."""
 
     def rekey(self) -> None:
-        """Forget how the words so far were made."""
+        """Take a new key: earlier words cannot be computed again."""
 
 
 class KeyStream:
-    """Uniform 64-bit words from AES-256-CTR, under a key nobody chose and nobody can ask for.
+    """Uniform 64-bit words from AES-256-CTR, under a random key that nobody can set or read.
 
     Guarantees:
         No seed: a key is 32 bytes of `os.urandom` and is kept nowhere else. No word is read twice: a child
         process starts under a key of its own, a key serves at most `KEY_LIFE` bytes, and `rekey` leaves
         nothing from which earlier words could be made again. A stream belongs to one caller at a time;
-        `dice.borrowed` sees to it.
+        `normal_source.borrowed` ensures it.
     """
 
     def __init__(self) -> None:

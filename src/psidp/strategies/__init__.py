@@ -1,6 +1,6 @@
 """Linear strategies in whole numbers: encode, sensitivity, plan, decode, errors of any linear question.
 
-This floor knows no rows, no ledger and no dice: what it encodes is exact, and what it decodes was released.
+This floor knows no rows, no ledger and no randomness: it encodes exact totals and decodes released numbers.
 """
 
 from psidp.strategies.basis import Basis

@@ -1,7 +1,7 @@
 """Basis: how the values of one column of a table differ from their mean, in whole numbers.
 
-Its n - 1 rows u_k sum to 0 and span every vector that does. With the mean they say all about n totals; products of
-bases say all about tables of several columns (docs/design/cubes.md).
+Its n - 1 rows u_k sum to 0 and span all vectors that sum to 0. Together with the mean they determine n totals; products
+of bases determine tables of several columns (docs/design/cubes.md).
 """
 
 from abc import ABC, abstractmethod
@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 class Basis(ABC):
     """A matrix U of whole numbers, n - 1 by n, with rows that sum to 0, and a scale m_k for each row.
 
-    Released is U x with row k divided by m_k, so that noise of one sigma serves all rows. Arrays are transformed along
-    their first axis.
+    The release is U x with row k divided by m_k, so that all rows get noise of the same sigma. Arrays are transformed
+    along their first axis.
     """
 
     __slots__ = ()
@@ -38,18 +38,18 @@ class Basis(ABC):
     @property
     @abstractmethod
     def share(self) -> Fraction:
-        """The largest sum_k (u_kj/m_k)^2 over the values j: what one row of a table costs at sigma = 1, exactly."""
+        """The largest sum_k (u_kj/m_k)^2 over the values j: psi^2 of one row of a table at sigma = 1, exactly."""
 
     @property
     @abstractmethod
     def errors(self) -> tuple[float, float]:
-        """Mean squared error of what is asked of the column, in units of sigma^2: from the differences, of noise on
-        each row; and from the mean, of noise on the total."""
+        """Mean squared error of the column's questions, in units of sigma^2, in two parts: from noise on the rows of U,
+        and from noise on the total."""
 
     @property
     @abstractmethod
     def reach(self) -> int:
-        """The largest |u_kj|: how much larger than the sum of all sizes a coefficient can be."""
+        """The largest |u_kj|: a coefficient is at most this times the sum of all |x_j|."""
 
     @abstractmethod
     def encode(self, totals: NDArray[Any]) -> NDArray[Any]:
@@ -61,8 +61,8 @@ class Basis(ABC):
 
     @abstractmethod
     def weights(self, question: Floats) -> Floats:
-        """What a question, a number for each value, asks of the coefficients: (U^+)^T q."""
+        """Weights of the coefficients in the answer to a question q, a number for each value: (U^+)^T q."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The basis as plain values: stored with what it released, and never computed again."""
+        """The basis as plain values, which are stored with what it released and never computed again."""

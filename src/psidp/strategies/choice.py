@@ -1,4 +1,4 @@
-"""Choice: the strategy that a plan takes, correlated or independent noise, with the errors of both and the reason."""
+"""Choice: the strategy of a plan, with correlated or independent noise, the errors of both and the reason."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -18,7 +18,7 @@ __all__ = ["Choice", "Expected", "chosen"]
 Floats = NDArray[np.float64]
 
 WORTHWHILE = 0.99
-"""Correlated noise is taken where its weighted error is below so much of independent noise's."""
+"""Correlated noise is used where its weighted error is below this fraction of that of independent noise."""
 
 
 class Expected(NamedTuple):
@@ -35,7 +35,7 @@ class Expected(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A strategy for a stream, for whom it holds, what it is asked, and why it was taken. No row was read.
+    """A strategy for a stream, its participation, its workload and the reason for it; chosen without reading a row.
 
     Examples:
         >>> choice = chosen(Workload.together(52, windows=[4]), Participation(at_most=1))

@@ -77,7 +77,7 @@ class Haar(Basis):
         tree = _tree(self.values)
         scaled = coefficients / _upright(np.array(tree.squares, np.float64), coefficients)
         nodes = np.zeros((2 * self.values - 1, *coefficients.shape[1:]))
-        for rows, left, right in tree.levels:  # a node is what its ancestors say of all below it
+        for rows, left, right in tree.levels:  # a node holds what its ancestors add to all leaves below
             nodes[left] = nodes[rows] + scaled[rows] * _upright(tree.first[rows], coefficients)
             nodes[right] = nodes[rows] - scaled[rows] * _upright(tree.second[rows], coefficients)
         return np.asarray(nodes[tree.leaves])
@@ -105,7 +105,7 @@ class Tree(NamedTuple):
     first: Ints
     """b/g, on [start, middle)."""
     second: Ints
-    """a/g, on [middle, end), taken away."""
+    """a/g, subtracted on [middle, end)."""
     squares: tuple[int, ...]
     """a b (a + b)/g^2."""
     levels: tuple[tuple[Ints, Ints, Ints], ...]

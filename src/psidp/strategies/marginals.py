@@ -1,7 +1,7 @@
-"""Marginals: all wanted tables over some columns as sums of residuals, each the part that no smaller table knows.
+"""Marginals: all wanted tables over some columns as sums of residuals: what no smaller table determines.
 
 A table over columns A is the sum, over subsets S of A, of residual S spread evenly over the other columns. Residuals
-are released one by one, and whatever is read from them agrees with whatever else is.
+are released one by one, so all tables decoded from them are consistent with each other.
 """
 
 from collections.abc import Mapping
@@ -160,7 +160,7 @@ class Marginals:
         return found
 
     def weights(self, table: Table, question: Floats) -> dict[Table, Floats]:
-        """What a question, a number for each cell of a table, asks of the coefficients of each residual."""
+        """Weights of each residual's coefficients in the answer to a question, a number for each cell of a table."""
         found = np.asarray(question, np.float64)
         for axis, i in enumerate(table):
             moved = np.moveaxis(found, axis, 0)

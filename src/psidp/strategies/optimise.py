@@ -1,6 +1,6 @@
 """Optimise: the Toeplitz strategy with the least mean squared error for a workload and a participation.
 
-What is found is a proposal in doubles. It is cut to whole numbers, and all that is promised is computed from these.
+The search runs in doubles. Its result is cut to whole numbers, and every guarantee is computed from these.
 """
 
 from collections.abc import Callable
@@ -22,23 +22,23 @@ Floats = NDArray[np.float64]
 Priced = Callable[[Floats], tuple[float, Floats]]
 
 TERMS = 4
-"""Decaying series that a strategy is a sum of at first."""
+"""Number of decaying series whose sum the search begins with."""
 
 STEPS = 50
-"""Descents from there with every coefficient free; 350 more change the error by less than 3e-4."""
+"""Optimiser steps after that, with every coefficient free; 350 more change the error by less than 3e-4."""
 
 LONGEST = 5_000
-"""Periods beyond which it stays with the sums of series: 0.2 % worse for at_most, 3 to 5 % for apart."""
+"""Above so many periods only sums of series are searched: 0.2 % worse for at_most, 3 to 5 % for apart."""
 
 LEAST = 1e-9
-"""Fall from one coefficient to the next at the start, so that none is stuck at no fall at all."""
+"""Least difference of neighbouring coefficients at the start: at 0 the gradient vanishes, and it would stay 0."""
 
 
 def optimised(workload: Workload, participation: Participation, bits: int = STREAM_BITS) -> Toeplitz:
     """The Toeplitz strategy of least weighted mean squared error, cut to whole numbers.
 
-    First among sums of four decaying series, c_0 = 1 and c_j = sum_i w_i l_i^(j-1), eight numbers in all; then, up to
-    5,000 periods, from there among all that fall. In 20 settings 350 more steps lowered the error by less than 4e-4.
+    First among sums of four decaying series, c_0 = 1 and c_j = sum_i w_i l_i^(j-1), eight numbers in all; then, for
+    up to 5,000 periods, among all falling sequences. In 20 settings 350 more steps lowered the error by less than 4e-4.
 
     Examples:
         >>> from psidp.strategies.workload import Question
@@ -72,7 +72,7 @@ def optimised(workload: Workload, participation: Participation, bits: int = STRE
 
 
 def banded(periods: int, bands: int, bits: int = TRAINING_BITS) -> Toeplitz:
-    """The strategy of so many bands with the least mean squared error of totals to date, for a unit in one period."""
+    """The strategy with so many bands and the least mean squared error of totals to date, for a unit in one period."""
     n, b = whole("periods", periods), whole("bands", bands)
     if not b <= n:
         raise ValueError(f"bands must be at most the number of periods, {n}, got bands={b}.")

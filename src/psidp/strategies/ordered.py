@@ -29,7 +29,7 @@ LARGEST = 2**24
 """Entries of the matrix in size: the squares of a column add up within 64 bits."""
 
 CLOSE = 2e-3
-"""An optimum is left where its error is within this of the bound that no strategy is below."""
+"""The search ends where the error is within this, relative, of a lower bound for all strategies."""
 
 STEPS = 40
 
@@ -136,7 +136,7 @@ def ordered(values: int, asked: Asked = "prefixes") -> Ordered:
 
     Least tr(V G^-1) over Gram matrices G with diagonal at most 1 is where G's diagonal is 1, G = D^-1/2 (D^1/2 V
     D^1/2)^1/2 D^-1/2 with D diagonal (Xiao et al. 2023 for the frame; the fixed point is that of Denisov et al. 2022).
-    Every D has a bound that no strategy is below, so that the search knows when to end.
+    Every D gives a lower bound on the error of all strategies, which tells the search when to end.
 
     Examples:
         >>> basis = ordered(20)
@@ -190,7 +190,7 @@ def _gram(n: int, asked: Asked) -> Floats:
 
 
 def _rounded(real: Floats) -> Ints:
-    """The nearest whole numbers with rows that sum to 0: what is left over goes where rounding moved least that way."""
+    """Rounded, with rows that sum to 0: the excess is taken from the entries that rounding moved most that way."""
     near = np.rint(real)
     for row, target in zip(near, real, strict=True):
         excess = int(row.sum())

@@ -22,7 +22,7 @@ class Participation:
             (months of 31, 28, ... days; the first may be what is left of its month). Two periods of different buckets
             may be neighbours, so that this promises less than `apart`.
 
-    Whoever feeds the strategy has to make it true; what it costs is `Strategy.squared`.
+    The caller has to enforce it; `Strategy.squared` is what it costs.
 
     Examples:
         >>> print(Participation(at_most=4), Participation(at_most=4, apart=30), Participation(each=30), sep="; ")

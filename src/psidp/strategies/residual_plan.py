@@ -1,8 +1,8 @@
 """ResidualPlan: how much noise each residual gets, so that wanted tables have the least error for one psi.
 
 What a row of a table costs is sum_S share_S/sigma_S^2 = psi^2, and the mean squared error of table A is linear in the
-variances: both are known before any row is read. So the best noise is a small convex problem, solved with a bound that
-no noise is below (docs/design/cubes.md, claims 3 to 5).
+variances: both are known before any row is read. So the best noise is the solution of a small convex problem, computed
+together with a lower bound for every choice of noise (docs/design/cubes.md, claims 3 to 5).
 """
 
 from collections.abc import Mapping, Sequence
@@ -123,9 +123,9 @@ def least_total(marginals: Marginals, psi: float) -> ResidualPlan:
 
 
 def least_worst(marginals: Marginals, psi: float) -> ResidualPlan:
-    """The least error of the worst table, each beside what it would have alone with all of psi.
+    """The plan whose worst table is best: the error of each is compared with what it would have alone at the same psi.
 
-    So none is worse than if psi^2 were shared equally by independent tables.
+    So no table is worse than if psi^2 were shared equally by independent tables.
     """
     problem, psi = _Problem.of(marginals), _positive(psi)
     variances, gap = problem.solved(np.square([_alone(marginals, table) for table in marginals.tables]))
@@ -144,7 +144,7 @@ def least_psi(marginals: Marginals, errors: Mapping[Table, float] | Sequence[flo
 @final
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """What residuals cost, and what they add to the mean squared error of each table: rows, columns, numbers."""
+    """Cost of each residual, and its factor in the mean squared error of each table as a sparse matrix."""
 
     costs: Floats
     table: NDArray[np.int64]
@@ -173,7 +173,7 @@ class _Problem:
         return np.asarray(np.bincount(self.table, weights=self.factor * squares[self.residual]), np.float64)
 
     def weigh(self, tables: Floats) -> Floats:
-        """What each residual's variance counts, where tables count so much."""
+        """Weight of each residual's variance, for these weights of the tables."""
         counted = np.bincount(self.residual, weights=self.factor * tables[self.table], minlength=self.costs.size)
         return np.maximum(counted, np.finfo(float).tiny * 1e30)
 
@@ -205,7 +205,7 @@ class _Problem:
 
 
 def _both(basis: Basis, questions: Floats, others: Floats) -> tuple[Floats, Floats]:
-    """What pairs of questions have in common through the differences of a column, and through its mean."""
+    """Covariances of pairs of questions at sigma = 1: through the differences of a column, and through its mean."""
     q, r = np.atleast_2d(questions).T, np.atleast_2d(others).T
     squares = np.array(basis.squares, np.float64)[:, None]
     differences = (squares * basis.weights(q) * basis.weights(r)).sum(axis=0)

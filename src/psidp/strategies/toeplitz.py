@@ -97,8 +97,8 @@ class Toeplitz(Strategy):
     def squared(self, participation: Participation) -> int:
         """The largest squared distance, exact for at_most and apart, an upper bound for buckets (`each`).
 
-        For at_most and apart the worst unit is there as early and as densely as it may be. For buckets every two of its
-        periods are priced at the earliest and closest that they can be.
+        For at_most and apart the worst unit takes part as early and as densely as it may. For buckets every pair of its
+        periods is priced at the earliest and closest places that it can have.
         """
         starts, gaps = participation.starts(self.periods), participation.gaps(self.periods)
         if participation.each is None:

@@ -82,7 +82,7 @@ class Workload:
 
     Args:
         questions: one or more kinds.
-        importance: a weight for each; all count alike unless told.
+        importance: a weight for each; equal by default.
 
     Examples:
         >>> workload = Workload((Question.period(12), Question.total(12)))
@@ -110,7 +110,7 @@ class Workload:
 
     @classmethod
     def together(cls, periods: int, windows: Iterable[int] = ()) -> Self:
-        """Single periods, the total to date and windows of these lengths, all alike: what a stream is read for."""
+        """Single periods, the total to date and windows of these lengths, with equal weights."""
         kinds = (Question.window(periods, length) for length in windows)
         return cls((Question.period(periods), *kinds, Question.total(periods)))
 
