@@ -1,4 +1,4 @@
-"""The privacy card: one page that says what was promised, to whom, and what it means. It computes nothing."""
+"""The privacy card: what was promised, to whom, what it means and who checked it. It computes nothing."""
 
 from psidp.present.card.formats import written
 from psidp.present.card.html import to_html

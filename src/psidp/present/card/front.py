@@ -53,7 +53,7 @@ class Front:
 def front(card: Card) -> Front:
     """The first page of a card."""
     g = card.guarantee
-    number, at = f"psi = {up(g.psi)}", f", kappa = {up(g.kappa)}" if g.kappa else ""
+    number, at = f"psi = {up(g.psi)}", f", failing with probability {up(g.kappa)}," if g.kappa else ""
     if card.events:
         number, at = f"epsilon = {up(card.epsilon)}", f" at delta = {up(card.delta)}"
     return Front(
