@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["script"]
+__all__ = ["HERE", "script"]
 
 HERE = Path(__file__).parent / "ledger"
 

@@ -267,6 +267,7 @@ def test_the_whole_run_is_in_the_ledger_before_its_first_gradient_and_what_it_us
     assert states(ledger) == ["opened", "spent", "answered", "answered"]
     spent, *used = list(ledger.entries())[1:]
     assert spent.details() == {
+        "by": ledger.actor,
         "kind": "dpsgd", "noise_multiplier": 1.0, "sampling_rate": 0.2, "steps": 10, "sampling": "poisson",
         "kappa": 1e-10, "failure": trainer.failure,
     }  # fmt: skip

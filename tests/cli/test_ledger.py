@@ -180,6 +180,9 @@ def test_a_chart_steps_up_over_time_and_ends_at_the_top():
     assert lines[-1].strip() == "2026-01-01 to 2026-01-11"
     assert all(line.endswith("█") for line in lines[:-1])
     assert draw([], 20) == []
+    assert lines[-1].endswith("2026-01-01 to 2026-01-11")
+    assert draw([(day, 0.0), (day + timedelta(seconds=9), 1.0)], 5, 3)[-1].endswith("2026-01-01 00:00:00 to 00:00:09")
+    assert draw([(day, 0.0), (day + timedelta(hours=30), 1.0)], 5, 3)[-1].endswith("to 2026-01-02 06:00:00")
     assert len(draw([(day, 0.0)], 5, 3)) == 4
 
 

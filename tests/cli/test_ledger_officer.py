@@ -1,6 +1,7 @@
 """psidp ledger as an officer uses it: every question is answered from the command line alone."""
 
 import json
+import shlex
 
 import pytest
 
@@ -132,6 +133,22 @@ def test_a_verification_goes_on_from_a_kept_file(clinic, tmp_path):
     where = ("--kept", tmp_path / "kept", "--key", tmp_path / "key")
     assert "All 5 entries are what was written" in clinic("verify", *where)
     assert "All entries after those that" in clinic("verify", *where)
+
+
+def test_the_command_that_a_refused_release_prints_asks_for_exactly_that_release(run, clinic, tmp_path):
+    (tmp_path / "staff.csv").write_text("patient_id,ward\n1,A\n2,B\n")
+    question = ["release", "table", tmp_path / "staff.csv", "--unit-column", "patient_id", "--count", "--psi", 0.4]
+    question += ["--ledger", tmp_path / "clinic.db", "--budget", "survey", "--purpose", "how many"]
+    code, _, err = run(*question)
+    assert code == 2
+    words = shlex.split(err[err.index("psidp ledger request") :])[1:]
+    assert run(*words)[0] == 0
+    number = json.loads(clinic("list", "--waiting", "--json"))["waiting"][0]["id"]
+    clinic("approve", number, "--purpose", "fine", "--actor", "ann")
+    assert run(*[word if word != "--count" else "--units" for word in question])[0] == 2, "another question"
+    assert run(*question)[0] == 0
+    assert run(*question)[0] == 2, "used once"
+    clinic("verify")
 
 
 def test_roles_are_printed_for_psql(run):

@@ -4,9 +4,6 @@ import json
 import os
 import sys
 
-from crash import kill_after
-from race import race
-
 from psidp import Guarantee, Ledger
 from psidp.errors import ApprovalNeededError, BudgetExceededError, LedgerBusyError, NotALedgerError
 
@@ -99,6 +96,9 @@ def every_statement(fresh_url, most):
 
 
 if __name__ == "__main__":
+    from crash import kill_after  # beside this file
+    from race import race
+
     what, where, amount = sys.argv[1], sys.argv[2], int(sys.argv[3])
     if what == "every":
         print(json.dumps(every_statement(lambda number: where.replace("NUMBER", str(number)), amount)))

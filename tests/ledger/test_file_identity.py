@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import psidp
-from ledger.test_crash import HERE, script
 from psidp import Guarantee, Ledger
 from psidp.errors import LedgerUnavailableError
 from psidp.ledger import file_identity
 from psidp.ledger.file_identity import FileIdentity, Mark
+from scripts import HERE, script
 
 G = Guarantee(0.1)
 

@@ -9,6 +9,8 @@ import pytest
 
 import psidp
 from psidp import Curator, GaussianMechanism, Guarantee, Ledger, ask
+from psidp.ledger import schema
+from psidp.ledger.listing import Selection
 from reference.make_old_ledger import VISITS
 
 OLD = Path(__file__).parent.parent / "reference" / "old_ledger.db"
@@ -86,3 +88,30 @@ def test_spending_goes_on_where_it_was(ledger):
 def test_another_unit_column_is_refused_as_the_old_entry_says(ledger):
     with pytest.raises(psidp.errors.MismatchError, match="'patient'"):
         Curator(pa.table(VISITS), unit="ward", ledger=ledger, budget="survey")
+
+
+def test_it_is_read_as_it_is_and_brought_forward_when_it_is_first_written_to(ledger):
+    version = lambda: ledger._store.read(lambda c: schema.version_of(c, ""))  # noqa: E731
+    assert ledger.verify(HEAD) == ledger.head()
+    assert ledger.list(Selection(budget="sites"))[0].purpose == "visits"
+    assert ledger.list(Selection(actor="Ann", state="")) == []
+    assert ledger.statement().tables["(not said)"]["spends"] == 8
+    assert version() == 1
+    before = [entry.to_dict() for entry in ledger.entries()]
+    with ledger.spend("sites", Guarantee(0.1), purpose="more", partition="north", actor="Dee"):
+        pass
+    assert version() == 2
+    assert [entry.to_dict() for entry in ledger.entries()][: len(before)] == before
+    assert {entry.state for entry in ledger.list(Selection(actor="Ann", state=""))} == {"opened", "raised"}
+    assert [entry.purpose for entry in ledger.list(Selection(actor="Dee"))] == ["more"]
+    ledger.verify(HEAD)
+
+
+def test_it_can_be_limited_and_paused_like_a_new_one(ledger):
+    ledger.limit("numbers", 0.1, purpose="large ones wait", actor="Ann")
+    with pytest.raises(psidp.errors.ApprovalNeededError), ledger.spend("numbers", Guarantee(0.2), purpose="q"):
+        pass
+    ledger.pause("numbers", purpose="q", actor="Ann")
+    with pytest.raises(psidp.errors.BudgetPausedError), ledger.spend("numbers", Guarantee(0.01), purpose="q"):
+        pass
+    ledger.verify(HEAD)

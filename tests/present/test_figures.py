@@ -278,6 +278,17 @@ def test_spending_adds_up_in_squares_and_starts_again_after_a_reset():
         figures.spending([], cap=1.0)
 
 
+def test_spends_in_bursts_have_room_each_and_others_stand_at_their_time():
+    burst = [Entry(f"2026-0{month}-01T12:00:{second:02}", 0.1) for month in (1, 5, 9) for second in range(20)]
+    spread = [Entry(f"2026-{month:02}-01", 0.1) for month in range(1, 13)]
+    seconds = [Entry(f"2026-01-01T12:00:{second:02}", 0.1) for second in range(20)]
+    for entries, bursts in ((burst, True), (spread, False), (seconds, False), ([spread[0]] * 3, True)):
+        chart = figures.spending(entries, cap=2.0)
+        places = [row["x"] for row in rows(chart) if row.get("kind") == "spent"]
+        assert (places == list(range(len(entries)))) is bursts
+        assert ("2026-01-01 12:00" in json.dumps(chart.to_dict())) is (entries is burst)
+
+
 def test_a_real_ledgers_spending_is_drawn(tmp_path):
     ledger = psidp.Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     ledger.open("survey", psi=2.0, unit="person", actor="us", purpose="test", adjacency="add-remove")

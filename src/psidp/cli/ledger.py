@@ -225,7 +225,10 @@ def export(
 ) -> None:
     """Write the ledger as lines of JSON, for `import`.
 
-    Anybody can verify them.
+    Anybody can verify them. Keep them elsewhere, with the head. If the file is lost, `import` brings it back as it was
+    at the last export; write down by hand, with `spend`, what was released since.
+
+    Example: psidp ledger export ledger.db -o /backup/ledger-2026-05-09.jsonl
     """
     lines = (f"{line}\n" for line in Ledger(ledger).export())
     if output == "-":
@@ -243,7 +246,9 @@ def import_(
 ) -> None:
     """Verify an exported ledger and write it to a new database.
 
-    The database is a file or a server.
+    The database is a file or a server. This is how a lost ledger comes back, and how one moves to a server.
+
+    Example: psidp ledger import ledger.db /backup/ledger-2026-05-09.jsonl
     """
     if source == "-":
         made = Ledger.restore(ledger, sys.stdin)

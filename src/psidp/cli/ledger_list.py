@@ -33,7 +33,7 @@ def list_(
     of_table: OfTable = "",
     since: Since = "",
     until: Until = "",
-    state: Annotated[str, typer.Option("--state", help="spent unless told; all for every entry")] = "spent",
+    state: Annotated[str, typer.Option("--state", help="spent unless told; all: also what cost nothing")] = "spent",
     waiting: Annotated[bool, typer.Option("--waiting", help="only requests that wait, and unused approvals")] = False,
     size: Annotated[int, typer.Option("--size", help="entries of a page")] = 20,
     before: Annotated[int | None, typer.Option("--before", help="the page before this entry")] = None,
@@ -84,9 +84,9 @@ def report(
     output: Annotated[str, typer.Option("--output", "-o", help="file: .html, .md or .json; - prints Markdown")] = "-",
     as_json: options.AsJson = False,
 ) -> None:
-    """Write what was spent in a year: on what, by whom, for what, what is left.
+    """Write what was spent in a year, as HTML or Markdown.
 
-    A page of HTML or Markdown: totals per unit over all budgets, by budget, table and actor; the largest spends and who
+    A page for others: totals per unit over all budgets, by budget, table and actor; the largest spends and who
     allowed them; what changed; the spending over time.
 
     Example: psidp ledger report ledger.db --year 2026 -o 2026.html

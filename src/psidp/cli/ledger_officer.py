@@ -62,9 +62,9 @@ def approve(
     actor: Who = "",
     as_json: options.AsJson = False,
 ) -> None:
-    """Approve the request of somebody else: one spend of exactly its terms.
+    """Approve a request that somebody else made.
 
-    The budget is checked again when it is spent.
+    It allows one spend of exactly the request's terms. The budget is checked again when it is spent.
 
     Example: psidp ledger approve ledger.db 7 --purpose "as agreed on Monday"
     """
@@ -107,7 +107,7 @@ def pause(
     actor: Who = "",
     as_json: options.AsJson = False,
 ) -> None:
-    """Stop spending: of a budget, or of a person in one budget or in all.
+    """Stop spending, for a while: of a budget, or of a person.
 
     Answers that are stored come back all the same, since they cost nothing. `resume` ends it; `close` is for good.
 

@@ -87,7 +87,10 @@ class Access:
             return store
         version, self._login = store.read(self._looked_at) if create or store.exists() else (0, "")
         if version == 0 and not create:
-            raise NotALedgerError(f"there is no ledger at {self.shown}. Opening a budget begins one.")
+            raise NotALedgerError(
+                f"there is no ledger at {self.shown}. Opening a budget begins one. If one was there and is lost, bring "
+                "it back from its last export: psidp ledger import."
+            )
         if writes and version < schema.VERSION:
             self._bring_forward(version)
             version = schema.VERSION

@@ -1,4 +1,4 @@
-"""Failure: what a database means by its error, the same few words for SQLite and PostgreSQL."""
+"""Failure: why a database refused, in the same few words for SQLite and PostgreSQL."""
 
 from enum import Enum
 
@@ -52,7 +52,7 @@ _POSTGRESQL = {  # SQLSTATE, whole or by class
 
 
 def failure_of(error: Exception) -> Failure:
-    """The trouble behind a driver's error."""
+    """Why the driver raised this error."""
     orig = error.orig if isinstance(error, DBAPIError) else None
     code = getattr(orig, "sqlite_errorcode", None)
     if code is not None:

@@ -1,4 +1,4 @@
-"""Transcript: a ledger as lines of text, to be kept elsewhere, checked by others, or moved to another database."""
+"""Export: a ledger as lines of JSON, which can be kept elsewhere, checked by others, or restored to a new database."""
 
 import json
 from collections.abc import Iterable, Iterator

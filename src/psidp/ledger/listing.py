@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from sqlalchemy import Column, Select, Text, false, select, text
 
+from psidp.ledger.driver import execute
 from psidp.ledger.entry import COPIES, ENTRIES, Entry, State
 from psidp.ledger.log import EntryLog
 from psidp.symbols import whole
@@ -17,6 +18,10 @@ __all__ = ["LARGEST_PAGE", "Selection", "chosen", "page"]
 LARGEST_PAGE = 10_000
 BATCH = 500
 _C = ENTRIES.c
+_TIME = {
+    dialect: f"SELECT time FROM psidp_entries WHERE id = {mark}"
+    for dialect, mark in (("sqlite", "?"), ("postgresql", "%s"))
+}
 _ACTOR, _TABLE = (Column(name, Text) for name in COPIES)
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 
@@ -27,7 +32,8 @@ class Selection:
 
     Args:
         budget, actor, table: exactly this name; any unless told.
-        state: "spent" unless told; "" for every state.
+        state: "spent" unless told, without what cost nothing, such as a period of a stream that is paid for; "" for
+            every entry.
         since, until: a year, a month or a day (2026, 2026-05, 2026-05-09), or a moment of UTC (2026-05-09T12:00);
             `until` is included: until="2026" reaches to the end of the year.
 
@@ -58,7 +64,9 @@ class Selection:
 
     def in_words(self) -> str:
         """The choice in words; "" where everything is chosen."""
-        named = ((name, getattr(self, name)) for name in ("budget", "table", "actor", "since", "until"))
+        times = ("since", "until") if self.since != self.until else ()
+        named = [(name, getattr(self, name)) for name in ("budget", "table", "actor", *times)]
+        named += [("in", self.since)] if not times else []
         return ", ".join(f"{name} {value}" for name, value in named if value)
 
 
@@ -91,6 +99,8 @@ def _query(log: EntryLog, which: Selection) -> Select[Any]:
             query = query.where(copy == value, text(f"{copy.name} <> ''")) if log.version > 1 else query.where(false())
     if which.state:
         query = query.where(_C.state == which.state)
+    if which.state == "spent":
+        query = query.where((_C.psi > 0.0) | (_C.kappa > 0.0))
     first, last = which.times
     if first:
         query = query.where(_C.id >= _first_at(log, first))
@@ -103,7 +113,7 @@ def _first_at(log: EntryLog, time: str) -> int:
     low, high = 1, 1 if last is None else last.id + 1
     while low < high:
         middle = (low + high) // 2
-        found = log.connection.execute(select(_C.time).where(_C.id == middle)).scalar()
+        found = execute(log.connection, _TIME[log.connection.dialect.name], (middle,))
         if found is None or found < time:
             low = middle + 1
         else:

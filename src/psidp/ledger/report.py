@@ -5,6 +5,7 @@ from typing import Any
 
 from psidp.errors import UnknownBudgetError
 from psidp.guarantee import Guarantee
+from psidp.ledger.actor import UNITS
 from psidp.ledger.approvals import Asked
 from psidp.ledger.balance import Balance
 from psidp.ledger.budget import Budget, period_of
@@ -73,7 +74,7 @@ class Report:
             {"id": e.id, "time": e.time, "state": e.state, "purpose": e.purpose, "event": e.details()}
             for e in self.changes
         ]
-        units = [{"id": e.id} | {n: v for n, v in e.details().items() if n != "kind"} for e in self.units]
+        units = [{"id": e.id} | {n: v for n, v in e.details().items() if n in UNITS} for e in self.units]
         terms |= {"table": b.table} if b.table else {}
         now = {"era": self.era, "closed": self.closed, "paused": list(self.paused), "approval_above": self.above}
         waiting = [asked._asdict() for asked in self.waiting]

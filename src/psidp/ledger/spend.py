@@ -130,7 +130,7 @@ class Spend:
         return answer
 
     def _stored(self, log: EntryLog, text: str) -> Entry:
-        """The durable answer; the first one, where two asked at once."""
+        """The answer that is stored: this one, or the first, where two asked at once."""
         earlier = self._asked_before(log)
         return earlier or log.append(
             self.entry.budget, "answered", {"kind": "answered"}, refers=self.id, key=self.retry_key,

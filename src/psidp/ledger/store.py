@@ -1,4 +1,4 @@
-"""Store: the database under a ledger. Durable commits, one writer at a time, waits that end, errors with names."""
+"""Store: the database of a ledger. Commits are durable, one process writes at a time, waits end, errors have names."""
 
 import os
 import time
@@ -103,13 +103,14 @@ class Store:
         return self._patiently(lambda: self._transact(work, [begin], writes=False))
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
-        """What `work` answers, once everything it wrote is durable; else nothing was written, or nobody can say."""
+        """What `work` answers, once all that it wrote is durable. If it raises, nothing was written, or the error says
+        that nobody knows."""
         if self.place is not None and not self._placed:
             self.take_place()
         return self.found(work)
 
     def take_place(self, by: str = "", purpose: str = "") -> None:
-        """Once the file proper, and not only its log, says where the ledger lies; a server has no such worry."""
+        """Write into the file itself, not only into its log, where the ledger lies; a server needs no such mark."""
         place, end, pause = self.place, time.monotonic() + self.patience, FIRST_PAUSE
         if place is None:
             return
