@@ -265,7 +265,12 @@ def shown(answer: Answer) -> Any:
     """The answer as a table for a terminal."""
     made = table("", [*map(escape, answer.by), "statistic"], ["value", "standard error", "lower", "upper", "flag"])
     for key, e in answer.rows:
-        numbers = (f"{x:,.2f}" if abs(x) >= 10 else f"{x:.4g}" for x in (e.value, e.standard_error, e.lower, e.upper))
+        numbers = map(_shown_number, (e.value, e.standard_error, e.lower, e.upper))
         words = ("NULL" if k is None else str(k) for k in key)
         made.add_row(*(Text(word) for word in (*words, e.statistic, *numbers, e.flag)))
     return made
+
+
+def _shown_number(x: float) -> str:
+    """Two places, or four digits of a small number; none where it is whole."""
+    return f"{x:,.0f}" if x == round(x, 0) else f"{x:,.2f}" if abs(x) >= 10 else f"{x:.4g}"

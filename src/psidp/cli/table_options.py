@@ -30,10 +30,12 @@ __all__ = [
 
 Words = list[str]
 
-Source = Annotated[str, typer.Argument(help="a .parquet, .csv or .duckdb file; with --engine a table's name")]
+Source = Annotated[
+    str, typer.Argument(help="a .parquet, .csv or .duckdb file, or a folder; with --engine a table's name")
+]
 UnitColumn = Annotated[str, typer.Option("--unit-column", help="names units of privacy, such as patient_id")]
 RowsAreUnits = Annotated[bool, typer.Option("--rows-are-units", help="every row is its own unit")]
-Where = Annotated[Words, typer.Option("--where", help='"age >= 18"; may be repeated')]
+Where = Annotated[Words, typer.Option("--where", help="\"age >= 18 and ward in ('A', 'B')\"; may be repeated")]
 Contribution = Annotated[str, typer.Option("--contribution", help="rows' worth a unit may add, or auto")]
 Confidence = Annotated[float, typer.Option("--confidence", help="chance that an interval covers, (0,1)")]
 ClippingShare = Annotated[

@@ -45,8 +45,8 @@ class Curator:
         ledger, the spend is durable before any noise is drawn. Refusals look at schema and parameters alone.
 
     Args:
-        table: an Ibis table; a path to .parquet, .csv or .duckdb; a pandas, Polars or Arrow frame; or with `engine` a
-            table's name.
+        table: an Ibis table; a path to .parquet, .csv or .duckdb, a folder, a pattern or a list of files; a pandas,
+            Polars or Arrow frame; or with `engine` a table's name.
         unit: the column that names units of privacy, such as "patient_id"; None where every row is one. Rows without a
             unit do not count.
         ledger: a psidp.Ledger. budget: the budget in it that pays.
