@@ -141,7 +141,7 @@ def test_json_has_no_infinity_but_says_inf(run):
         ("explain --auc 1", "auc=1.0 allows any psi: it promises no privacy."),
         ("explain --auc 0.4", "auc (area under the ROC curve) must be in [0.5, 1], got auc=0.4."),
         ("explain --tpr 0.1 --fpr 0.2", "tpr must be at least fpr"),
-        ("explain --psi 1 --adjacency both", 'adjacency must be "add-remove" or "replace-one"'),
+        ("explain --psi 1 --adjacency both", 'adjacency must be "add-remove", "replace-one" or "zero-out"'),
         ("convert --psi 1 --to epsilon", "epsilon depends on delta: add --at delta=NUMBER."),
         ("convert --psi 1 --to colour", "--to must be one of"),
         (

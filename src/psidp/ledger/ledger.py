@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from sqlalchemy import Connection
 
-from psidp.accounting import DPSGD, RandomAllocation
+from psidp.accounting import DPSGD, BandMF, FixedOrder, RandomAllocation
 from psidp.errors import NotALedgerError
 from psidp.guarantee import Guarantee
 from psidp.ledger import export, schema
@@ -137,7 +137,7 @@ class Ledger:
     def spend(
         self,
         budget: str,
-        guarantee: Guarantee | DPSGD | RandomAllocation,
+        guarantee: Guarantee | DPSGD | BandMF | FixedOrder | RandomAllocation,
         *,
         purpose: str,
         kappa: float = 0.0,
@@ -167,7 +167,7 @@ class Ledger:
         check_text("purpose", purpose)
         if retry_key:
             check_text("retry_key", retry_key)
-        if isinstance(guarantee, DPSGD | RandomAllocation):
+        if isinstance(guarantee, DPSGD | BandMF | FixedOrder | RandomAllocation):
             guarantee, event = priced_run(guarantee, kappa, failure)
         elif kappa or failure:
             raise TypeError("kappa and failure must be given with a DP-SGD run; a guarantee has its own.")

@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from typing import Any, Protocol, Self, runtime_checkable
 
-from psidp.accounting import DPSGD, PrivacyCurve, RandomAllocation, account
+from psidp.accounting import DPSGD, BandMF, FixedOrder, PrivacyCurve, RandomAllocation, account
 from psidp.accounting.upper import UpperEnds
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
@@ -25,6 +25,7 @@ from psidp.symbols import symbol, whole
 
 __all__ = ["Audited", "Card", "Mechanism", "Scope", "card", "mechanism_of"]
 
+Run = DPSGD | BandMF | FixedOrder | RandomAllocation
 FORM = "psidp.card/1"
 KAPPA = 1e-10
 """Failure probability with which a curve becomes one psi, unless told."""
@@ -235,7 +236,7 @@ class Card:
 class Trained(Protocol):
     """A training that knows its run: what PrivateTrainer.fit gives back."""
 
-    run: DPSGD
+    run: DPSGD | BandMF | FixedOrder
     curve: PrivacyCurve
     clip: float
     delta: float
@@ -244,7 +245,7 @@ class Trained(Protocol):
 
 
 def card(
-    promise: Guarantee | PrivacyCurve | DPSGD | RandomAllocation | Trained | Streaming | Cube | Answer,
+    promise: Guarantee | PrivacyCurve | Run | Trained | Streaming | Cube | Answer,
     *,
     kappa: float | None = None,
     date: str | None = None,
@@ -291,7 +292,7 @@ def card(
         said = told | {"mechanism": mechanism_of(promise.curve.events, promise.clip)} | said
         kappa = promise.kappa if kappa is None else kappa
         promise = promise.curve
-    if isinstance(promise, DPSGD | RandomAllocation):
+    if isinstance(promise, Run):
         promise = account(promise)
     if isinstance(promise, PrivacyCurve):
         events = promise.events
@@ -306,6 +307,7 @@ def card(
 def mechanism_of(events: tuple[Event, ...], clip: float | None = None) -> Mechanism:
     """How the noise of a run was made, or that there were several events."""
     one = alone(events)
+    events = tuple(event for event in events if not (isinstance(event, Guarantee) and event.psi == 0.0)) or events
     if one is None:
         several = f"{len(events)} events together"
         return Mechanism(name=several if len(events) > 1 else in_words(events[0]) if events else Mechanism().name)

@@ -3,6 +3,7 @@
 from psidp.present.card.events import alone, in_words
 from psidp.present.card.record import Audited, Card
 from psidp.present.formatting import down, up
+from psidp.symbols import ADJACENCIES
 
 __all__ = ["Rows", "sections", "warning"]
 
@@ -35,7 +36,8 @@ def _broken(card: Card) -> bool:
 
 def _promise(card: Card) -> Rows:
     g = card.guarantee
-    ends = [("adjacency", g.adjacency), ("unit of privacy", f"one {g.unit}")]
+    side = f"{g.adjacency}: {ADJACENCIES[g.adjacency][0]}" if g.adjacency == "zero-out" else g.adjacency
+    ends = [("adjacency", side), ("unit of privacy", f"one {g.unit}")]
     exact = "0: psi says it exactly" if card.regret == 0.0 else f"at most {up(card.regret, 2)}"
     if card.events:
         rows = [(f"epsilon at delta = {up(card.delta)}, certified", up(card.epsilon)), *ends]
