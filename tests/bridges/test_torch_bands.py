@@ -59,9 +59,7 @@ def test_bands_are_planned_at_the_price_of_their_blocks():
     assert psidp.account(more).epsilon(1e-5).upper > 2.0 >= psidp.account(longest).epsilon(1e-5).upper
 
 
-@pytest.mark.parametrize(
-    ("epochs", "epsilon", "most"), [(1, 2.0, 0.281), (4, 2.0, 0.451), (20, 1.0, 0.975)]
-)
+@pytest.mark.parametrize(("epochs", "epsilon", "most"), [(1, 2.0, 0.281), (4, 2.0, 0.451), (20, 1.0, 0.975)])
 def test_auto_has_the_errors_of_the_note(epochs, epsilon, most):
     asked = {"sampling_rate": epochs / 2000, "steps": 2000, "noise_multiplier": None, "delta": 1e-6}
     trainer = made(separable(4000), bands="auto", epsilon=epsilon, ids=range(4000), **asked)

@@ -11,7 +11,7 @@ from psidp.accounting import envelope, roc
 from psidp.accounting.certificates import certified
 from psidp.accounting.certificates.balls import library
 from psidp.accounting.composition import Array, Composition
-from psidp.accounting.correlated import BandMF, Event, FixedOrder, priced
+from psidp.accounting.correlated import BandMF, Event, FixedOrder, Plain, priced
 from psidp.accounting.directions import both_ways
 from psidp.accounting.events import DPSGD, RandomAllocation
 from psidp.accounting.exact_sums import failure, float_above, float_below
@@ -275,7 +275,8 @@ def account(events: Event | Iterable[Event], certify: bool = False) -> PrivacyCu
     kappa_below, kappa = failure(kappas)[0], failure(kappas + cut)[1]
     if not kappa < 1.0:
         raise ValueError("truncated_batch_size (largest batch) is too small: some batch is truncated nearly for sure.")
-    below, above = both_ways([priced(event) for event in series])
+    plain = [event if isinstance(event, Plain) else priced(event) for event in series]
+    below, above = both_ways(plain)
     if any(isinstance(event, BandMF) and event.steps % event.bands for event in series):
         below = both_ways([priced(event, attained=True) for event in series])[0]
     if certify:

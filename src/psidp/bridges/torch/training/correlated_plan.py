@@ -16,8 +16,8 @@ from psidp.symbols import symbol, whole
 __all__ = ["Correlation", "Order", "multiplier_of", "planned_run"]
 
 Order = Literal["sampled", "fixed"]
-FIXED_BANDS = 32
-"""Bands of a fixed order, unless told: there more of them cost memory, and no privacy."""
+ROOM, LONGEST = 2**26, 1024
+"""Numbers that bands="auto" may keep in a fixed order, and bands at most: there more of them cost no privacy."""
 
 
 @final
@@ -34,6 +34,8 @@ class Correlation:
     adjacency: Adjacency | None
     named: bool
     """Whether records have ids."""
+    size: int
+    """Parameters of the model."""
     kept: Terms | None = None
 
     @classmethod
@@ -44,6 +46,7 @@ class Correlation:
         order: str,
         adjacency: str | None,
         named: bool,
+        model: Any,
         optimizer: torch.optim.Optimizer,
         checkpoint: Path | None,
     ) -> "Correlation":
@@ -53,8 +56,9 @@ class Correlation:
         if bands != "auto" and (isinstance(bands, str) or not whole("bands", bands)):
             raise ValueError(f'bands must be a whole number of at least 1 or "auto", got bands={bands!r}.')
         side = None if adjacency is None else check_adjacency(adjacency)
-        kept = _kept(checkpoint)
-        return cls(bands, _workload(workload, optimizer), order, side, named, kept)  # type: ignore[arg-type]
+        size = sum(p.numel() for p in model.parameters()) if isinstance(model, torch.nn.Module) else 1
+        error, kept = _workload(workload, optimizer), _kept(checkpoint)
+        return cls(bands, error, order, side, named, size, kept)  # type: ignore[arg-type]
 
     def strategy(self, steps: int, bands: int) -> Toeplitz:
         """The whole numbers: those of the run that goes on, or the best ones."""
@@ -133,7 +137,7 @@ def _fixed(said: Correlation, *, sampling_rate: float, **asked: Any) -> tuple[Fi
             f'order="fixed" needs epochs, a whole number, and no steps, got epochs={k}, steps={asked["steps"]}.'
         )
     epoch = epoch_of(rate)
-    bands = min(FIXED_BANDS, epoch) if said.bands == "auto" else said.bands
+    bands = min(epoch, LONGEST, max(1, ROOM // said.size)) if said.bands == "auto" else said.bands
     if not bands <= epoch:
         raise ValueError(
             f"bands must be at most the {epoch} steps of an epoch in a fixed order, got bands={bands}: otherwise noise "

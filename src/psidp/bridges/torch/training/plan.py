@@ -11,7 +11,19 @@ from psidp.bridges.torch.step.slots import enough, overflow
 from psidp.guarantee import Guarantee
 from psidp.symbols import symbol
 
-__all__ = ["RESERVE", "Run", "cost_of", "curve_of", "epoch_of", "length_of", "planned", "reserved", "rounded_up", "shortened", "slots_for"]
+__all__ = [
+    "RESERVE",
+    "Run",
+    "cost_of",
+    "curve_of",
+    "epoch_of",
+    "length_of",
+    "planned",
+    "reserved",
+    "rounded_up",
+    "shortened",
+    "slots_for",
+]
 
 Run = DPSGD | BandMF | FixedOrder
 

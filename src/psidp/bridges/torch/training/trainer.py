@@ -125,7 +125,7 @@ class PrivateTrainer:
         adjacency: Adjacency | None = None,
     ) -> None:
         path = None if checkpoint is None else Path(checkpoint)
-        said = Correlation.asked(bands, workload, order, adjacency, ids is not None, optimizer, path)
+        said = Correlation.asked(bands, workload, order, adjacency, ids is not None, model, optimizer, path)
         self.run, strategy, self.choice = planned_run(
             said, sampling_rate=sampling_rate, noise_multiplier=noise_multiplier, steps=steps, epochs=epochs,
             epsilon=epsilon, psi=psi, delta=delta, kappa=kappa, unit=unit,
