@@ -1,4 +1,4 @@
-"""Correlated noise on totals: exact in integers, of the right covariance, and no further from a neighbour than promised."""
+"""Correlated noise on totals: exact in integers, of the right covariance, no further from a neighbour than promised."""
 
 import copy
 import os

@@ -1,8 +1,8 @@
 """Correlated noise: exact totals of step after step in, noisy totals out, by a strategy of whole numbers.
 
-With c the strategy's whole numbers, c_0 = 2^F, and x_t the totals of step t, it keeps e_t = x_t - g_t, what was wrong in
-the totals g_t that it gave out, and adds fresh exact noise to m = c_0 x_t + sum_j c_j e_(t-j). This is the release of the
-strategy, decoded, to the last bit (docs/design/correlated.md, claim 3).
+With c the strategy's whole numbers, c_0 = 2^F, and x_t the totals of step t, it keeps e_t = x_t - g_t, what was wrong
+in the totals g_t that it gave out, and adds fresh exact noise to m = c_0 x_t + sum_j c_j e_(t-j). This is the release
+of the strategy, decoded, to the last bit (docs/design/correlated.md, claim 3).
 """
 
 from math import ldexp, log2

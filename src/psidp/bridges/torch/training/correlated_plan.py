@@ -73,11 +73,12 @@ def planned_run(said: Correlation, **asked: Any) -> tuple[Run, Toeplitz | None, 
     if said.order == "fixed":
         run, bands = _fixed(said, **asked)
         return run, said.strategy(run.steps, bands), None
-    choice, bands = None, said.bands
-    if bands == "auto":
-        before = (said.kept or {}).get("bands", 1) if said.kept else None
+    choice = None
+    if said.bands == "auto":
         choice = _compared(said, **asked)
-        bands = choice.best.bands if before is None else before
+        bands = choice.best.bands if said.kept is None else int(said.kept.get("bands", 1))
+    else:
+        bands = said.bands
     made = _banded(said, bands, **asked)
     if isinstance(made, DPSGD):
         return made, None, choice
@@ -95,8 +96,8 @@ def _banded(said: Correlation, bands: int, *, sampling_rate: float, **asked: Any
     side = said.adjacency or ("add-remove" if said.named else "zero-out")
     if side == "add-remove" and not said.named:
         raise ValueError(
-            'adjacency must be "zero-out" with bands where records have no ids, got adjacency="add-remove": classes then '
-            "go by position, and a record more or less moves others to other classes. Give ids, one for each record."
+            'adjacency must be "zero-out" with bands where records have no ids, got adjacency="add-remove": classes '
+            "then go by position, and a record more or less moves others to other classes. Give ids, one a record."
         )
     rate = symbol("sampling_rate").number(sampling_rate)
     trial = BandMF(1.0, rate, 1, bands, side)  # refuses bands times rate above 1
@@ -130,7 +131,7 @@ def _compared(said: Correlation, **asked: Any) -> BandChoice:
 def _fixed(said: Correlation, *, sampling_rate: float, **asked: Any) -> tuple[FixedOrder, int]:
     """A run in a fixed order: whole epochs, one exact psi."""
     rate, k = symbol("sampling_rate").number(sampling_rate), asked["epochs"]
-    if not 0.0 < rate:
+    if not rate > 0.0:
         raise ValueError(f"sampling_rate (part of the records in a batch) must be in (0, 1], got {rate}.")
     if k is None or not (isinstance(k, int) and k >= 1) or asked["steps"] is not None:
         raise TypeError(
