@@ -34,7 +34,9 @@ _HOMES = {
     "tpr_from_psi": "psidp.maths.roc",
     "zcdp_from_psi": "psidp.maths.renyi",
     # accounting
+    "BandMF": "psidp.accounting.correlated",
     "DPSGD": "psidp.accounting.events",
+    "FixedOrder": "psidp.accounting.correlated",
     "RandomAllocation": "psidp.accounting.events",
     "account": "psidp.accounting.curve",
     "calibrate": "psidp.accounting.calibration",

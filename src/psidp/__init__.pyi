@@ -1,6 +1,8 @@
 from psidp import errors as errors
 from psidp import theory as theory
 from psidp.accounting.calibration import calibrate as calibrate
+from psidp.accounting.correlated import BandMF as BandMF
+from psidp.accounting.correlated import FixedOrder as FixedOrder
 from psidp.accounting.curve import PrivacyCurve as PrivacyCurve
 from psidp.accounting.curve import account as account
 from psidp.accounting.events import DPSGD as DPSGD

@@ -199,6 +199,13 @@ _ALL = (
     Symbol("epochs", "k", "times that the data are gone through", "(0,inf)", "1 to 100", "num_epochs"),
 )
 
+ADJACENCIES = {
+    "add-remove": ("one unit joins or leaves", "add-or-remove-one, unbounded DP"),
+    "replace-one": ("one unit's data become any others, the number of units is public", "substitution, bounded DP"),
+    "zero-out": ("one unit's data are blanked and add nothing, the number of units is public", "replace-special"),
+}
+"""Which data sets are neighbours: what each word means, and what others call it."""
+
 SYMBOLS: dict[str, Symbol] = {entry.name: entry for entry in _ALL}
 
 
@@ -238,3 +245,9 @@ def notation() -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- | --- |"
     for s in _ALL:
         yield f"| `{s.name}` | {s.letter} | {s.meaning} | {s.interval} | {s.typical} | {s.elsewhere} |"
+    yield "\n## Adjacency\n"
+    yield "For which neighbours a promise holds. It is always said; promises for different ones are never composed.\n"
+    yield "| name | neighbours | elsewhere |"
+    yield "| --- | --- | --- |"
+    for name, (meaning, elsewhere) in ADJACENCIES.items():
+        yield f"| `{name}` | {meaning} | {elsewhere} |"

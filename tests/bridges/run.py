@@ -22,6 +22,8 @@ def trainer(folder, **more):
     asked = {"sampling_rate": RATE, "clip": 1.0, "steps": STEPS, "noise_multiplier": 2.0, "every": EVERY}
     if (folder / "ledger.db").exists():
         asked |= {"ledger": Ledger(folder / "ledger.db"), "budget": "models", "purpose": "a test"}
+    if (folder / "bands").exists():
+        asked |= {"bands": int((folder / "bands").read_text()), "ids": range(32)}
     features = torch.randn(32, 4)
     return PrivateTrainer(
         model,
@@ -76,10 +78,12 @@ def _die(place, when, n):
 def _place(place):
     from psidp.bridges.torch.step.private_step import PrivateStep
     from psidp.bridges.torch.training import checkpoint, journal
+    from psidp.bridges.torch.training.correlated import CorrelatedNoise
     from psidp.bridges.torch.training.payment import Payment
     from psidp.bridges.torch.training.update import Update
 
     owners = {"Payment": Payment, "Step": PrivateStep, "Update": Update, "Journal": journal.Journal}
+    owners |= {"Noise": CorrelatedNoise}
     owners |= {"checkpoint": checkpoint, "journal": journal}
     owner, name = place.split(".")
     return owners[owner], name

@@ -163,7 +163,9 @@ def test_what_makes_no_sense_is_refused_by_a_sentence():
     with pytest.raises(ValueError, match="too large for a float"):
         clipped_sum(-1e308, 1e308, "replace-one")
     for bad in ("add", "", None, "ADD-REMOVE"):
-        with pytest.raises(ValueError, match='adjacency must be "add-remove" or "replace-one", got adjacency='):
+        with pytest.raises(
+            ValueError, match='adjacency must be "add-remove", "replace-one" or "zero-out", got adjacency='
+        ):
             check_adjacency(bad)
 
 

@@ -83,6 +83,17 @@ def test_calibrate_answers_noise_for_a_run():
     assert post("calibrate", asked).json()["noise_multiplier"] == want
 
 
+def test_account_and_calibrate_know_correlated_noise():
+    made = post("account", {"runs": [RUN | {"bands": 8}], "delta": 1e-6}).json()
+    assert made["epsilon"]["upper"] == psidp.account(psidp.BandMF(1.0, 0.01, 1000, 8)).epsilon(1e-6).upper
+    fixed = post("account", {"runs": [{"noise_multiplier": 4.0, "epochs": 4, "order": "fixed"}], "kappa": 0.0}).json()
+    assert fixed["guarantee"] == {"psi": 0.5, "kappa": 0.0, "adjacency": "zero-out", "unit": "record"}
+    asked = {"epsilon": 2.0, "delta": 1e-6}
+    noise = post("calibrate", asked | {"sampling_rate": 0.01, "steps": 100, "bands": 8}).json()["noise_multiplier"]
+    assert noise == psidp.calibrate(**asked, sampling_rate=0.01, steps=100, bands=8)
+    assert "bands" in refused(post("account", {"runs": [RUN | {"bands": 101}]}))
+
+
 def test_an_account_without_end_is_given_up_and_the_next_one_is_answered(monkeypatch):
     made = []
     monkeypatch.setattr("psidp.present.web.app.Worker", lambda longest: made.append(Worker(longest)) or made[-1])

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import exp, inf, log
-from typing import Any
+from typing import Any, Literal
 
 from psidp.accounting.contours.saddle import saddle_at_delta
+from psidp.accounting.correlated import BandMF, FixedOrder
 from psidp.accounting.curve import PrivacyCurve, account
 from psidp.accounting.events import DPSGD, LARGEST_STEPS, RandomAllocation, Sampling, planned_rate
 from psidp.maths.sensitivity import Adjacency
@@ -21,6 +22,18 @@ LAID = 1e-4
 LEAST_RATE = 1e-12
 """Below this no rate is looked for: 0 is the answer."""
 USUAL = {"sampling": "poisson", "group": 1}
+KINDS = {
+    "batches": "of an epoch of random allocation",
+    "bands": "steps over which noise is correlated",
+    "order": "of the records, without sampling",
+}
+GOES_WITH = {
+    "batches": ("epochs", "unit", "adjacency"),
+    "bands": ("sampling_rate", "steps", "batch_size", "dataset_size", "epochs", "unit", "adjacency"),
+    "order": ("epochs", "steps", "unit", "adjacency"),
+}
+"""What else may be said of such a run."""
+Order = Literal["fixed"]
 Loss = Callable[[PrivacyCurve], float]
 
 
@@ -41,11 +54,14 @@ def calibrate(
     group: int = 1,
     truncated_batch_size: int | None = None,
     batches: int | None = None,
+    bands: int | None = None,
+    order: Order | None = None,
 ) -> float:
     """Smallest noise_multiplier for which a run meets a target, rounded up.
 
-    The run is described as a DPSGD is, or, with `batches` and `epochs` alone, as a RandomAllocation. The target is
-    (epsilon, delta), or (psi, kappa) of the covering Guarantee, or the advantage of the best attack.
+    The run is described as a DPSGD is; with `bands` as a BandMF; with `batches` and `epochs` alone as a
+    RandomAllocation; with order="fixed" and `epochs` alone as a FixedOrder. The target is (epsilon, delta), or (psi,
+    kappa) of the covering Guarantee, or the advantage of the best attack.
 
     Guarantees:
         The upper end of the certified interval at the result meets the target; the result exceeds the smallest such
@@ -57,6 +73,10 @@ def calibrate(
         0.959101552...
         >>> calibrate(epsilon=2.0, delta=1e-5, batch_size=600, dataset_size=60_000, epochs=10)
         0.959101552...
+        >>> calibrate(epsilon=2.0, delta=1e-6, sampling_rate=0.0005, steps=2000, bands=64)
+        0.85...
+        >>> calibrate(psi=0.5, kappa=0.0, epochs=4, order="fixed")
+        4.0...
     """
     loss, goal = _target(epsilon, delta, psi, kappa, advantage)
     run = described_run(
@@ -70,8 +90,10 @@ def calibrate(
         group=group,
         truncated_batch_size=truncated_batch_size,
         batches=batches,
+        bands=bands,
+        order=order,
     )
-    if isinstance(run, DPSGD) and not run.sampling_rate > 0.0:
+    if isinstance(run, DPSGD | BandMF) and not run.sampling_rate > 0.0:
         raise ValueError("sampling_rate (chance of a record to be in a batch) must be above 0: nothing is released.")
 
     def curve(noise: float) -> PrivacyCurve:
@@ -94,20 +116,30 @@ def calibrate(
     return _verified(exp(root), lambda noise: loss(curve(noise)) <= goal, LAID if laid else 3e-11)
 
 
-def described_run(*, batches: int | None = None, **said: Any) -> DPSGD | RandomAllocation:
-    """The run that was described, with a noise_multiplier of 1: an allocation where it has batches, else a DPSGD.
+def described_run(
+    *, batches: int | None = None, bands: int | None = None, order: str | None = None, **said: Any
+) -> DPSGD | BandMF | FixedOrder | RandomAllocation:
+    """The run that was described, with a noise_multiplier of 1; unless batches, bands or order say more, a DPSGD.
 
     Examples:
-        >>> described_run(batches=25, epochs=4).steps
-        100
+        >>> described_run(batches=25, epochs=4).steps, described_run(bands=8, sampling_rate=0.01, steps=100).dpsgd.steps
+        (100, 13)
     """
-    if batches is None:
-        return DPSGD(1.0, **said)
+    if order is not None and order != "fixed":
+        raise ValueError(f'order (of the records, without sampling) must be "fixed", got order={order!r}.')
     given = {name: value for name, value in said.items() if value is not None and value != USUAL.get(name)}
-    other = next((name for name in given if name not in ("epochs", "unit", "adjacency")), None)
-    if other:
-        raise TypeError(f"batches (of an epoch of random allocation) does not go with {other}, got both.")
-    return RandomAllocation(1.0, batches, **given)
+    kinds = {"batches": batches, "bands": bands, "order": order}
+    if sum(value is not None for value in kinds.values()) > 1:
+        raise TypeError("give one of batches (random allocation), bands (correlated noise) and order (no sampling).")
+    for kind, value in kinds.items():
+        other = next((name for name in given if value is not None and name not in GOES_WITH[kind]), None)
+        if other:
+            raise TypeError(f"{kind} ({KINDS[kind]}) does not go with {other}, got both.")
+    if bands is not None:
+        return BandMF(1.0, bands=bands, **given)
+    if order is not None:
+        return FixedOrder(1.0, **given)
+    return DPSGD(1.0, **said) if batches is None else RandomAllocation(1.0, batches, **given)
 
 
 def largest_steps(

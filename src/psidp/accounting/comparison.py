@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from psidp.accounting.composition import Array
+from psidp.accounting.correlated import BandMF, FixedOrder, priced
 from psidp.accounting.curve import account
 from psidp.accounting.events import DPSGD, RandomAllocation
 from psidp.maths.normal import tail
@@ -107,9 +108,13 @@ def rdp_epsilon(run: DPSGD, delta: float, conversion: Literal["improved", "stand
     return float(min(whole.min(), converted(near, _log_moments_real(run, near)).min()))
 
 
-def compare(run: DPSGD | RandomAllocation, delta: float) -> list[Estimate]:
-    """The certified epsilon beside every other method, each with its label and with what is true of it here."""
-    usual = isinstance(run, DPSGD) and (run.sampling == "poisson") == (run.adjacency == "add-remove")
+def compare(run: DPSGD | BandMF | FixedOrder | RandomAllocation, delta: float) -> list[Estimate]:
+    """The certified epsilon beside every other method, each with its label and with what is true of it here.
+
+    A run with bands, or in a fixed order, is compared as the DPSGD whose price it has.
+    """
+    run = run if isinstance(run, RandomAllocation) else priced(run)
+    usual = isinstance(run, DPSGD) and (run.sampling == "poisson") == (run.adjacency != "replace-one")
     if not (usual and isinstance(run, DPSGD) and run.group == 1 and run.truncated_batch_size is None):
         raise ValueError(
             "compare must be asked of a DPSGD run, Poisson with add-remove or without replacement with replace-one, of "

@@ -11,6 +11,7 @@ from psidp.accounting import envelope, roc
 from psidp.accounting.certificates import certified
 from psidp.accounting.certificates.balls import library
 from psidp.accounting.composition import Array, Composition
+from psidp.accounting.correlated import BandMF, Event, FixedOrder, Plain, priced
 from psidp.accounting.directions import both_ways
 from psidp.accounting.events import DPSGD, RandomAllocation
 from psidp.accounting.exact_sums import failure, float_above, float_below
@@ -24,16 +25,15 @@ from psidp.symbols import symbol
 
 __all__ = ["PrivacyCurve", "account"]
 
-Event = DPSGD | RandomAllocation | Guarantee
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyCurve(NotebookView):
     """What a series of events costs. Made by `account`; every answer is an Interval.
 
     `below` and `above` hold the compositions whose profiles bound the true one, each from both directions of
-    adjacency. They are the same except without replacement, where the truth lies between an attained pair and C_gamma,
-    and beside a plain Gaussian too weak for a float. The failure probability lies between kappa_below and kappa.
+    adjacency. They are the same except without replacement, where the truth lies between an attained pair and C_gamma;
+    with bands that do not divide the steps; and beside a plain Gaussian too weak for a float. The failure
+    probability lies between kappa_below and kappa.
     """
 
     below: tuple[Composition, ...]
@@ -244,7 +244,7 @@ def account(events: Event | Iterable[Event], certify: bool = False) -> PrivacyCu
     What is decided on the way, after seeing results, is the ledger's business, not this function's.
 
     Args:
-        events: DPSGD runs and Guarantees.
+        events: DPSGD, BandMF, FixedOrder and RandomAllocation runs, and Guarantees.
         certify: prove epsilon, delta, advantage and auc once more in ball arithmetic, which takes seconds instead of
             milliseconds and rests on no model of floating point. It needs python-flint: pip install 'psidp[certify]'.
 
@@ -257,9 +257,9 @@ def account(events: Event | Iterable[Event], certify: bool = False) -> PrivacyCu
     """
     series = list(events) if isinstance(events, Iterable) else [events]
     for event in series:
-        if not isinstance(event, DPSGD | RandomAllocation | Guarantee):
+        if not isinstance(event, DPSGD | BandMF | FixedOrder | RandomAllocation | Guarantee):
             raise TypeError(
-                "events must be DPSGD runs, RandomAllocation runs or Guarantees, "
+                "events must be DPSGD, BandMF, FixedOrder or RandomAllocation runs, or Guarantees, "
                 f"got {event!r} of type {type(event).__name__}."
             )
     if not series:
@@ -275,7 +275,10 @@ def account(events: Event | Iterable[Event], certify: bool = False) -> PrivacyCu
     kappa_below, kappa = failure(kappas)[0], failure(kappas + cut)[1]
     if not kappa < 1.0:
         raise ValueError("truncated_batch_size (largest batch) is too small: some batch is truncated nearly for sure.")
-    below, above = both_ways(series)
+    plain = [event if isinstance(event, Plain) else priced(event) for event in series]
+    below, above = both_ways(plain)
+    if any(isinstance(event, BandMF) and event.steps % event.bands for event in series):
+        below = both_ways([priced(event, attained=True) for event in series])[0]
     if certify:
         library()
         if above[0].pairs:

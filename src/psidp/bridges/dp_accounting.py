@@ -1,9 +1,10 @@
 """dp_accounting: its DpEvents as psidp's events, and back."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from psidp.accounting import DPSGD
+from psidp.accounting import DPSGD, BandMF, FixedOrder
 from psidp.errors import MissingExtraError
 from psidp.guarantee import Guarantee
 
@@ -18,9 +19,16 @@ def from_dp_event(event: Any) -> list[DPSGD | Guarantee]:
     return [made for inner, rate, count in _flat(event, 1) for made in _made(inner, rate, count)]
 
 
-def to_dp_event(events: DPSGD | Guarantee | Iterable[DPSGD | Guarantee]) -> Any:
-    """A DpEvent for Poisson-sampled runs and Guarantees with kappa = 0."""
-    series = [events] if isinstance(events, DPSGD | Guarantee) else list(events)
+Run = DPSGD | BandMF | FixedOrder
+
+
+def to_dp_event(events: Run | Guarantee | Iterable[Run | Guarantee]) -> Any:
+    """A DpEvent for Poisson-sampled runs, runs with correlated noise and Guarantees with kappa = 0.
+
+    A DpEvent has no adjacency of its own: where a run's is "zero-out", NeighboringRelation.REPLACE_SPECIAL is meant.
+    """
+    given = [events] if isinstance(events, Run | Guarantee) else list(events)
+    series = [_as_add_remove(event) for event in given]
     for event in series:
         _refuse_what_has_none(event)
     library = _library()
@@ -32,6 +40,14 @@ def to_dp_event(events: DPSGD | Guarantee | Iterable[DPSGD | Guarantee]) -> Any:
             step = library.PoissonSampledDpEvent(event.sampling_rate, library.GaussianDpEvent(event.noise_multiplier))
             made.append(library.SelfComposedDpEvent(step, event.steps))
     return made[0] if len(made) == 1 else library.ComposedDpEvent(made)
+
+
+def _as_add_remove(event: Any) -> Any:
+    """A run with correlated noise as the DPSGD whose price it has; zero-out, which costs the same, as add-remove."""
+    if isinstance(event, FixedOrder):
+        return Guarantee(event.psi) if event.adjacency == "zero-out" else event
+    run = event.dpsgd if isinstance(event, BandMF) else event
+    return replace(run, adjacency="add-remove") if isinstance(run, DPSGD) and run.adjacency == "zero-out" else run
 
 
 def _refuse_what_has_none(event: object) -> None:

@@ -10,13 +10,14 @@ from typing import Annotated, Any, TextIO
 import typer
 from rich.progress import track
 
-from psidp.accounting import DPSGD, account, calibrate
+from psidp.accounting import DPSGD, BandMF, FixedOrder, account, calibrate
 from psidp.accounting.calibration import described_run
 from psidp.accounting.comparison import compare
 from psidp.cli import options, run_options
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console, table
 from psidp.present.formatting import down, up
+from psidp.symbols import ADJACENCIES
 
 __all__ = ["account_command", "calibrate_run"]
 
@@ -47,6 +48,8 @@ def account_command(
     group: run_options.Group = 1,
     truncated_batch_size: run_options.Largest = None,
     batches: run_options.Batches = [],  # noqa: B006
+    bands: run_options.Bands = [],  # noqa: B006
+    order: run_options.Order = None,
     kappa: Kappa = None,
     unit: options.Unit = "record",
     compared: Compare = False,
@@ -64,6 +67,10 @@ def account_command(
     Example: psidp account --noise-multiplier 1 --batch-size 256 --dataset-size 60000 --epochs 10
 
     Example: psidp account --noise-multiplier 1.5 --batches 25 --epochs 4
+
+    Example: psidp account --noise-multiplier 1 --sampling-rate 0.01 --steps 2000 --bands 8
+
+    Example: psidp account --noise-multiplier 4 --order fixed --epochs 4
     """
     made = run_options.runs(
         noise_multiplier,
@@ -72,6 +79,8 @@ def account_command(
         batch_sizes=batch_size,
         epochs=epochs,
         batches=batches,
+        bands=bands,
+        order=order,
         sampling=sampling,
         adjacency=adjacency,
         unit=unit,
@@ -161,7 +170,7 @@ def _one(run: run_options.Run, delta: float, kappa: float | None, compared: bool
     psi = None if kappa is None else curve.guarantee(kappa).psi
     with console.status("proving in ball arithmetic") if certify else nullcontext():
         interval, advantage, auc = curve.epsilon(delta), curve.advantage, curve.auc
-    how = f"{run.sampling} sampling" if isinstance(run, DPSGD) else "random allocation"
+    how = _sampled(run)
     console.print(f"epsilon at delta = {delta:g} is between {interval.lower!r} and {interval.upper!r}.")
     console.print(
         f"Both ends are proved ({interval.method}); {how}, {curve.adjacency}, per {curve.unit}. "
@@ -170,6 +179,8 @@ def _one(run: run_options.Run, delta: float, kappa: float | None, compared: bool
     )
     if curve.adjacency == "replace-one":
         console.print("noise_multiplier is relative to the replace-one sensitivity: twice the clipping norm.")
+    if curve.adjacency == "zero-out":
+        console.print(f"zero-out: {ADJACENCIES['zero-out'][0]}.")
     if curve.kappa:
         console.print(
             f"Some batch is truncated with a probability of at most {up(curve.kappa)}, which counts as failure."
@@ -178,6 +189,16 @@ def _one(run: run_options.Run, delta: float, kappa: float | None, compared: bool
         console.print(f"One number for all of it, except with probability {kappa:g}: psi = {up(psi, 7)}.")
     if compared:
         _compared(run, delta)
+
+
+def _sampled(run: run_options.Run) -> str:
+    """How the records come into batches."""
+    if isinstance(run, BandMF):
+        same = f"DP-SGD at rate {run.class_rate:g} for {run.dpsgd.steps:,} steps"
+        return f"correlated noise of {run.bands} bands and cyclic poisson sampling, at the price of {same}"
+    if isinstance(run, FixedOrder):
+        return f"a fixed order without sampling, psi = {up(run.psi, 7)} exactly"
+    return f"{run.sampling} sampling" if isinstance(run, DPSGD) else "random allocation"
 
 
 def _compared(run: run_options.Run, delta: float) -> None:

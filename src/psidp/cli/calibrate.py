@@ -34,6 +34,8 @@ def calibrate(
     batches: Annotated[
         int | None, typer.Option("--batches", help="for random allocation: batches of an epoch, with --epochs")
     ] = None,
+    bands: Annotated[int | None, typer.Option("--bands", help="for correlated noise: over so many steps")] = None,
+    order: run_options.Order = None,
     sampling: run_options.Way = "poisson",
     kappa: Annotated[float | None, typer.Option("--kappa", help="for a DP-SGD run and --psi: what it may miss")] = None,
     adjacency: options.Adjacent = "add-remove",
@@ -43,7 +45,8 @@ def calibrate(
     """Choose sigma for a query, or noise_multiplier for a run.
 
     A query has a sensitivity. A DP-SGD run has steps or epochs, and a sampling rate or a batch size with the size of
-    the data; random allocation has batches and epochs. All have a target.
+    the data; correlated noise has bands as well; random allocation has batches and epochs, a fixed order has epochs.
+    All have a target.
 
     Example: psidp calibrate --sensitivity 1 --epsilon 1 --delta 1e-5
 
@@ -54,6 +57,7 @@ def calibrate(
     described = {
         "sampling_rate": sampling_rate, "steps": steps, "epochs": epochs, "batch_size": batch_size,
         "dataset_size": dataset_size, "truncated_batch_size": truncated_batch_size, "batches": batches,
+        "bands": bands, "order": order,
     }  # fmt: skip
     told = group != 1 or any(value is not None for value in described.values())
     if told and sensitivity is None:

@@ -31,7 +31,8 @@ def card(
     notions: options.Notions,
     kappa: Annotated[float, typer.Option("--kappa", help="probability of outright failure, [0, 1)")] = 0.0,
     adjacency: Annotated[
-        str | None, typer.Option("--adjacency", help="add-remove or replace-one; a run's sampling says it otherwise")
+        str | None,
+        typer.Option("--adjacency", help="add-remove, replace-one or zero-out; a run's sampling says it otherwise"),
     ] = None,
     unit: options.Unit = "record",
     title: Annotated[str, typer.Option("--title", help="what was released")] = "Privacy card",

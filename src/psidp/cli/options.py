@@ -19,7 +19,7 @@ NOTIONS = (
 """The quantities that can name a Gaussian mechanism, as flags."""
 Notions = dict[str, float]
 Unit = Annotated[str, typer.Option("--unit", help="whose data is protected: record, patient, household")]
-Adjacent = Annotated[str, typer.Option("--adjacency", help="add-remove or replace-one")]
+Adjacent = Annotated[str, typer.Option("--adjacency", help="add-remove, replace-one or zero-out")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
 
 

@@ -1,18 +1,19 @@
 """The runs that a command line describes: every value of each option with every value of the others."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
-from psidp.accounting import DPSGD, RandomAllocation
-from psidp.accounting.events import Sampling
+from psidp.accounting import DPSGD, BandMF, FixedOrder, RandomAllocation
+from psidp.accounting.calibration import described_run
 from psidp.maths.sensitivity import check_adjacency
 
 __all__ = ["Run", "columns", "runs", "said"]
 
-Run = DPSGD | RandomAllocation
+Run = DPSGD | BandMF | FixedOrder | RandomAllocation
 Rates = Annotated[list[float], typer.Option("--sampling-rate", help="chance to be in a batch, [0,1]; may repeat")]
 Steps = Annotated[list[int], typer.Option("--steps", help="number of noisy steps; may repeat")]
 Sizes = Annotated[
@@ -27,12 +28,22 @@ Group = Annotated[int, typer.Option("--group", help="records that one unit has a
 Batches = Annotated[
     list[int], typer.Option("--batches", help="random allocation: batches of an epoch, with --epochs; may repeat")
 ]
+Bands = Annotated[
+    list[int], typer.Option("--bands", help="correlated noise: over so many steps, with cyclic sampling; may repeat")
+]
+Order = Annotated[str | None, typer.Option("--order", help="fixed: no sampling, one order in all --epochs")]
 Way = Annotated[str, typer.Option("--sampling", help="poisson or without-replacement")]
 Side = Annotated[
-    str | None, typer.Option("--adjacency", help="add-remove or replace-one; the sampling says it otherwise")
+    str | None, typer.Option("--adjacency", help="add-remove, replace-one or zero-out; the sampling says it otherwise")
 ]
 PLAIN = ("noise_multiplier", "sampling_rate", "steps")
-ALLOCATED = ("noise_multiplier", "batches", "epochs")
+SHAPES: dict[type, tuple[str, ...]] = {
+    DPSGD: PLAIN,
+    BandMF: (*PLAIN, "bands"),
+    FixedOrder: ("noise_multiplier", "epochs", "steps"),
+    RandomAllocation: ("noise_multiplier", "batches", "epochs"),
+}
+"""The names of what tells runs of one kind from each other."""
 MORE = ("group", "truncated_batch_size", "dataset_size")
 
 
@@ -44,6 +55,8 @@ def runs(
     batch_sizes: Sequence[int] = (),
     epochs: Sequence[float] = (),
     batches: Sequence[int] = (),
+    bands: Sequence[int] = (),
+    order: str | None = None,
     sampling: str = "poisson",
     adjacency: str | None = None,
     unit: str = "record",
@@ -56,32 +69,25 @@ def runs(
         [30, 15]
     """
     side = None if adjacency is None else check_adjacency(adjacency)
-    if batches:
-        given = {"sampling_rate": sampling_rates, "steps": steps, "batch_size": batch_sizes}
-        given |= {name: value for name, value in more.items() if value not in (None, 1)}
-        other = next((name for name, value in given.items() if value), None)
-        if other or sampling != "poisson":
-            raise TypeError(f"batches (of random allocation) does not go with {other or 'sampling'}, only with epochs.")
-        return [
-            RandomAllocation(noise, number, k, side, unit)  # type: ignore[arg-type]
-            for noise, number, k in product(noise_multipliers, batches, epochs or [1])
-        ]
     rates = [{"sampling_rate": q} for q in sampling_rates] + [{"batch_size": size} for size in batch_sizes]
     lengths = [{"steps": count} for count in steps] + [{"epochs": k} for k in epochs]
     if sampling_rates and batch_sizes:
         raise TypeError("give --sampling-rate or --batch-size, not both.")
     if steps and epochs:
         raise TypeError("give --steps or --epochs, not both.")
-    way = cast(Sampling, sampling)
+    kinds: list[dict[str, Any]] = [{"batches": count} for count in batches] + [{"bands": count} for count in bands]
+    told = {"sampling": sampling, "adjacency": side, "unit": unit, "order": order} | more
+    if batches and bands:
+        raise TypeError("give --batches or --bands, not both.")
     return [
-        DPSGD(noise, **rate, **length, sampling=way, adjacency=side, unit=unit, **more)  # type: ignore[arg-type]
-        for noise, rate, length in product(noise_multipliers, rates or [{}], lengths or [{}])
+        replace(described_run(**rate, **length, **kind, **told), noise_multiplier=noise)
+        for noise, rate, length, kind in product(noise_multipliers, rates or [{}], lengths or [{}], kinds or [{}])
     ]
 
 
 def columns(run: Run) -> tuple[str, ...]:
     """The names of what tells runs of one command from each other."""
-    return ALLOCATED if isinstance(run, RandomAllocation) else PLAIN
+    return SHAPES[type(run)]
 
 
 def said(run: Run) -> dict[str, Any]:
@@ -92,7 +98,7 @@ def said(run: Run) -> dict[str, Any]:
         {'noise_multiplier': 1.5, 'batches': 25, 'epochs': 4}
     """
     values = {name: getattr(run, name) for name in columns(run)}
-    if isinstance(run, RandomAllocation):
-        return values
+    if not isinstance(run, DPSGD):
+        return values | ({"order": "fixed"} if isinstance(run, FixedOrder) else {})
     more = {name: getattr(run, name) for name in MORE if getattr(run, name) not in (None, 1)}
     return values | {"sampling": run.sampling} | more

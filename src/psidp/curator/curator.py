@@ -100,6 +100,11 @@ class Curator:
         self.unit, self.same_unit = unit, same_unit
         self.ledger, self.budget = ledger, budget
         self.adjacency: Adjacency = check_adjacency(adjacency or (terms.adjacency if terms else "add-remove"))
+        if self.adjacency == "zero-out":
+            raise ValueError(
+                'adjacency must be "add-remove" or "replace-one" for a table, got adjacency="zero-out": it is for '
+                "trainings that go by the position of a record."
+            )
         words = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
         self.protects: str = check_text("protects", words)
         self._engine = Engine(self.table)

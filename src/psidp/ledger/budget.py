@@ -73,8 +73,9 @@ class Budget:
             raise ValueError(f"renews must be one of day, week, month, quarter, year, got renews={self.renews!r}.")
         if self.partitions and self.guarantee.adjacency != "add-remove":
             raise MismatchError(
-                'adjacency must be "add-remove" for a budget in partitions, got "replace-one": someone replaced '
-                "may move from one partition to another, and then both pay."
+                'adjacency must be "add-remove" for a budget in partitions, got '
+                f'"{self.guarantee.adjacency}": someone replaced may move from one partition to another, and then both '
+                "pay; and the number of units in each would be public."
             )
 
     @property

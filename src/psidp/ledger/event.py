@@ -13,6 +13,10 @@ it (ledger/actor.py). Kinds are only ever added:
                                                                   "group"; "truncated_batch_size", "dataset_size"
     {"kind": "allocation", "noise_multiplier": 1.5, "batches": 25, "epochs": 4, "kappa": 1e-10}
                                                                   a run with random allocation, likewise
+    {"kind": "bandmf", "noise_multiplier": 1.0, "sampling_rate": 0.01, "steps": 1000, "bands": 8, "kappa": 1e-10}
+                                                                  a run with correlated noise, likewise
+    {"kind": "fixed-order", "noise_multiplier": 2.0, "epochs": 4, "steps": 2000, "kappa": 0.0}
+                                                                  a run without sampling, at its one psi
     {"kind": "strategy", "strategy": {"kind": "toeplitz", "periods": 52, "coefficients": [65536, 20480]},
      "participation": {"at_most": 1}, "parts": [{"norm": 1, "sigma": 140000.0}]}
                                                                   all releases of a stream: a linear strategy in whole
@@ -23,7 +27,7 @@ it (ledger/actor.py). Kinds are only ever added:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from psidp.accounting import DPSGD, RandomAllocation, account
+from psidp.accounting import DPSGD, BandMF, FixedOrder, RandomAllocation, account
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee, compose
 from psidp.ledger.actor import BESIDE_THE_PRICE
@@ -36,7 +40,14 @@ Terms = dict[str, Any]
 RUN = ("noise_multiplier", "sampling_rate", "steps", "sampling")
 MORE = ("group", "truncated_batch_size", "dataset_size")
 """What only some runs have."""
-ALLOCATION = ("noise_multiplier", "batches", "epochs")
+Run = DPSGD | BandMF | FixedOrder | RandomAllocation
+SHAPES: dict[type[Run], tuple[str, tuple[str, ...]]] = {
+    DPSGD: ("dpsgd", RUN),
+    BandMF: ("bandmf", ("noise_multiplier", "sampling_rate", "steps", "bands")),
+    FixedOrder: ("fixed-order", ("noise_multiplier", "epochs", "steps")),
+    RandomAllocation: ("allocation", ("noise_multiplier", "batches", "epochs")),
+}
+"""The kind of each run, and what is stored of it."""
 
 _CLAIMS: dict[frozenset[str], Callable[[Mapping[str, float], Terms], Guarantee]] = {
     frozenset({"epsilon"}): lambda v, t: Guarantee.from_pure(v["epsilon"], **t),
@@ -66,16 +77,11 @@ def _claim(values: Mapping[str, Any], terms: Terms) -> Guarantee:
     return road(notion, terms)
 
 
-def _dpsgd(values: Mapping[str, Any], terms: Terms) -> Guarantee:
+def _run(values: Mapping[str, Any], terms: Terms) -> Guarantee:
     """What a whole run costs, its parameters fixed beforehand."""
-    more = [name for name in MORE if name in values]
-    run = DPSGD(**{name: values[name] for name in (*RUN, *more)}, **terms)
-    return priced_run(run, values["kappa"], values.get("failure", 0.0))[0]
-
-
-def _allocation(values: Mapping[str, Any], terms: Terms) -> Guarantee:
-    """The same for a run with random allocation."""
-    run = RandomAllocation(**{name: values[name] for name in ALLOCATION}, **terms)
+    made, (_, names) = next((made, shape) for made, shape in SHAPES.items() if shape[0] == values["kind"])
+    more = [name for name in MORE if made is DPSGD and name in values]
+    run = made(**{name: values[name] for name in (*names, *more)}, **terms)
     return priced_run(run, values["kappa"], values.get("failure", 0.0))[0]
 
 
@@ -96,11 +102,10 @@ def _strategy(values: Mapping[str, Any], terms: Terms) -> Guarantee:
 PRICES: dict[str, Callable[[Mapping[str, Any], Terms], Guarantee]] = {
     "gaussian": _gaussian,
     "claim": _claim,
-    "dpsgd": _dpsgd,
-    "allocation": _allocation,
+    **{kind: _run for kind, _ in SHAPES.values()},
     "strategy": _strategy,
 }
-RUNS = ("dpsgd", "allocation")
+RUNS = tuple(kind for kind, _ in SHAPES.values())
 
 
 EXACT = ("gaussian", "strategy")
@@ -127,10 +132,10 @@ def price(event: Mapping[str, Any], *, adjacency: Adjacency | None = None, unit:
         raise ValueError(f"an event of kind {kind} must say its {missing.args[0]}.") from None
 
 
-def priced_run(run: DPSGD | RandomAllocation, kappa: float, failure: float = 0.0) -> tuple[Guarantee, dict[str, Any]]:
+def priced_run(run: Run, kappa: float, failure: float = 0.0) -> tuple[Guarantee, dict[str, Any]]:
     """What a run costs at a kappa, its own chance of failure included, and the event that says what it was."""
-    event: dict[str, Any] = {"kind": "dpsgd" if isinstance(run, DPSGD) else "allocation"}
-    event |= {name: getattr(run, name) for name in (RUN if isinstance(run, DPSGD) else ALLOCATION)}
+    kind, names = SHAPES[type(run)]
+    event: dict[str, Any] = {"kind": kind} | {name: getattr(run, name) for name in names}
     event |= {name: getattr(run, name) for name in MORE if getattr(run, name, None) not in (None, 1)}
     event["kappa"] = kappa
     if not failure:
@@ -139,7 +144,7 @@ def priced_run(run: DPSGD | RandomAllocation, kappa: float, failure: float = 0.0
     return account([run, own]).guarantee(kappa), event | {"failure": own.kappa}
 
 
-def _adjacency(run: DPSGD | RandomAllocation) -> Adjacency:
+def _adjacency(run: Run) -> Adjacency:
     """A run's adjacency, which it always has once it is made."""
     return run.adjacency or "add-remove"
 

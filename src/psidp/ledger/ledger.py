@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from psidp.accounting import DPSGD, RandomAllocation
+from psidp.accounting import DPSGD, BandMF, FixedOrder, RandomAllocation
 from psidp.guarantee import Guarantee
 from psidp.ledger import openings, relocation, requests
 from psidp.ledger.actor import signed, system_user
@@ -121,7 +121,7 @@ class Ledger(LedgerReading):
     def spend(
         self,
         budget: str,
-        guarantee: Guarantee | DPSGD | RandomAllocation,
+        guarantee: Guarantee | DPSGD | BandMF | FixedOrder | RandomAllocation,
         *,
         purpose: str,
         kappa: float = 0.0,
@@ -171,7 +171,7 @@ class Ledger(LedgerReading):
     def request(
         self,
         budget: str,
-        guarantee: Guarantee | DPSGD | RandomAllocation,
+        guarantee: Guarantee | DPSGD | BandMF | FixedOrder | RandomAllocation,
         *,
         purpose: str,
         kappa: float = 0.0,
@@ -246,10 +246,13 @@ class Ledger(LedgerReading):
 
 
 def _priced(
-    guarantee: Guarantee | DPSGD | RandomAllocation, kappa: float, failure: float, event: Mapping[str, Any] | None
+    guarantee: Guarantee | DPSGD | BandMF | FixedOrder | RandomAllocation,
+    kappa: float,
+    failure: float,
+    event: Mapping[str, Any] | None,
 ) -> tuple[Guarantee, dict[str, Any]]:
     """The price of a spend and its event: a run's from its account, another's as it is given, if both agree."""
-    if isinstance(guarantee, DPSGD | RandomAllocation):
+    if isinstance(guarantee, DPSGD | BandMF | FixedOrder | RandomAllocation):
         guarantee, event = priced_run(guarantee, kappa, failure)
     elif kappa or failure:
         raise TypeError("kappa and failure must be given with a DP-SGD run; a guarantee has its own.")

@@ -1,7 +1,8 @@
 """L2 sensitivity: how far one person can move a query's answer, for the queries people ask.
 
-Adjacency is always said: "add-remove" (one person joins or leaves) or "replace-one" (one person's data change, the
-number of people stays). With `contributions` = 1 each person has exactly one record; with k > 1, at most k.
+Adjacency is always said: "add-remove" (one person joins or leaves), "replace-one" (one person's data change, the number
+of people stays) or "zero-out" (one person's data are blanked and add nothing, the number of people stays). With
+`contributions` = 1 each person has exactly one record; with k > 1, at most k.
 Every function rounds up.
 """
 
@@ -10,7 +11,7 @@ from math import inf, isqrt, nextafter
 from numbers import Rational
 from typing import Literal
 
-from psidp.symbols import finite, whole
+from psidp.symbols import ADJACENCIES, finite, whole
 
 __all__ = [
     "Adjacency",
@@ -22,14 +23,14 @@ __all__ = [
     "mean_of_known_size",
 ]
 
-Adjacency = Literal["add-remove", "replace-one"]
+Adjacency = Literal["add-remove", "replace-one", "zero-out"]
 
 
 def check_adjacency(adjacency: str) -> Adjacency:
-    """`adjacency` itself; refused where it is not one of the two."""
-    if adjacency == "add-remove" or adjacency == "replace-one":
+    """`adjacency` itself; refused where it is not one of the three."""
+    if isinstance(adjacency, str) and adjacency in ADJACENCIES:
         return adjacency  # type: ignore[return-value]
-    raise ValueError(f'adjacency must be "add-remove" or "replace-one", got adjacency={adjacency!r}.')
+    raise ValueError(f'adjacency must be "add-remove", "replace-one" or "zero-out", got adjacency={adjacency!r}.')
 
 
 def count(adjacency: Adjacency, contributions: int = 1) -> float:
@@ -46,8 +47,8 @@ def count(adjacency: Adjacency, contributions: int = 1) -> float:
 def clipped_sum(lower: float, upper: float, adjacency: Adjacency, contributions: int = 1) -> float:
     """Sensitivity of a sum of values clipped to [lower, upper].
 
-    k max(|lower|, |upper|) under add-remove. Under replace-one upper - lower for one record each, and for at most k
-    records the distance from the smallest to the largest total they can have.
+    k max(|lower|, |upper|) under add-remove and zero-out. Under replace-one upper - lower for one record each, and for
+    at most k records the distance from the smallest to the largest total they can have.
 
     Examples:
         >>> clipped_sum(-1.0, 5.0, "add-remove"), clipped_sum(-1.0, 5.0, "replace-one")
@@ -57,7 +58,7 @@ def clipped_sum(lower: float, upper: float, adjacency: Adjacency, contributions:
     """
     low, high = _bounds(lower, upper)
     k = whole("contributions", contributions)
-    if check_adjacency(adjacency) == "add-remove":
+    if check_adjacency(adjacency) != "replace-one":
         return _up(k * max(abs(low), abs(high)))
     return _up(high - low if k == 1 else max(k * high, Fraction(0)) - min(k * low, Fraction(0)))
 
@@ -81,8 +82,8 @@ def mean_of_known_size(lower: float, upper: float, size: int, adjacency: Adjacen
 def histogram(adjacency: Adjacency, contributions: int = 1, one_per_bin: bool = False) -> float:
     """Sensitivity of a vector of counts over disjoint bins.
 
-    1 under add-remove and sqrt 2 under replace-one; k times that for at most k records; sqrt k times that if a person
-    counts at most once in a bin.
+    1 under add-remove and zero-out, sqrt 2 under replace-one; k times that for at most k records; sqrt k times that if
+    a person counts at most once in a bin.
 
     Examples:
         >>> histogram("add-remove"), round(histogram("replace-one"), 4)
@@ -91,7 +92,7 @@ def histogram(adjacency: Adjacency, contributions: int = 1, one_per_bin: bool = 
         (4.0, 2.0)
     """
     k = whole("contributions", contributions)
-    square = (k if one_per_bin else k * k) * (1 if check_adjacency(adjacency) == "add-remove" else 2)
+    square = (k if one_per_bin else k * k) * (2 if check_adjacency(adjacency) == "replace-one" else 1)
     return _up(Fraction(isqrt((square << 128) - 1) + 1, 2**64))
 
 
@@ -111,7 +112,7 @@ def clipped_vector(norm: float, adjacency: Adjacency, contributions: int = 1, on
     if not radius >= 0:
         raise ValueError(f"norm (the clipping bound) must be in [0, inf), got norm={norm}.")
     k = whole("contributions", contributions)
-    if check_adjacency(adjacency) == "add-remove":
+    if check_adjacency(adjacency) != "replace-one":
         return _up(k * radius)
     return _up(k * radius * (Fraction(isqrt((2 << 128) - 1) + 1, 2**64) if one_entry else 2))
 

@@ -4,7 +4,8 @@ import json
 from functools import lru_cache
 from typing import Any, cast
 
-from psidp.accounting import DPSGD, RandomAllocation, account
+from psidp.accounting import DPSGD, BandMF, FixedOrder, RandomAllocation, account
+from psidp.accounting.correlated import Event
 from psidp.accounting.upper import UpperEnds
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
@@ -12,13 +13,17 @@ from psidp.present.formatting import up
 
 __all__ = ["Event", "alone", "covering", "described", "in_words", "parsed", "read", "upper_ends"]
 
-Event = DPSGD | RandomAllocation | Guarantee
 RUN = ("noise_multiplier", "sampling_rate", "steps", "sampling")
 MORE = ("group", "truncated_batch_size", "dataset_size")
 """What only some runs have."""
 OTHERWISE = ("batch_size", "epochs")
 """The other way to say sampling_rate and steps."""
-ALLOCATION = ("noise_multiplier", "batches", "epochs")
+SHAPES: dict[type, tuple[str, ...]] = {
+    RandomAllocation: ("noise_multiplier", "batches", "epochs"),
+    BandMF: ("noise_multiplier", "sampling_rate", "steps", "bands"),
+    FixedOrder: ("noise_multiplier", "epochs", "steps", "order"),
+}
+"""What other runs have; a fixed order says so."""
 PART = ("psi", "kappa")
 
 
@@ -56,8 +61,8 @@ def described(events: tuple[Event, ...]) -> list[dict[str, Any]]:
 def _values(event: Event) -> dict[str, Any]:
     if isinstance(event, Guarantee):
         return {name: getattr(event, name) for name in PART}
-    if isinstance(event, RandomAllocation):
-        return {name: getattr(event, name) for name in ALLOCATION}
+    if not isinstance(event, DPSGD):
+        return {name: "fixed" if name == "order" else getattr(event, name) for name in SHAPES[type(event)]}
     more = [name for name in MORE if getattr(event, name) not in (None, 1)]
     return {name: getattr(event, name) for name in (*RUN, *more)}
 
@@ -74,6 +79,12 @@ def in_words(event: Event) -> str:
     if isinstance(event, Guarantee):
         return f"a release with psi {up(event.psi, 6)}" + (f" and kappa {up(event.kappa)}" if event.kappa else "")
     noise = f"noise multiplier {event.noise_multiplier:.6g}"
+    if isinstance(event, FixedOrder):
+        epochs = "1 epoch" if event.epochs == 1 else f"{event.epochs:,} epochs"
+        return f"correlated noise in a fixed order: {epochs}, {event.steps:,} steps, {noise}"
+    if isinstance(event, BandMF):
+        rate = f"{event.steps:,} steps at rate {event.sampling_rate:.6g}"
+        return f"DP-SGD with correlated noise, cyclic poisson sampling: {event.bands} bands, {rate}, {noise}"
     if isinstance(event, RandomAllocation):
         epochs = "1 epoch" if event.epochs == 1 else f"{event.epochs:,} epochs"
         return f"DP-SGD with random allocation: {epochs} of {event.batches:,} batches, {noise}"
@@ -88,8 +99,8 @@ def in_words(event: Event) -> str:
 
 def read(values: list[dict[str, Any]], adjacency: Adjacency | None, unit: str) -> tuple[Event, ...]:
     """The events that were described; without an adjacency, in that of the first run's sampling."""
-    kinds = [RandomAllocation if "batches" in v else DPSGD if "noise_multiplier" in v else Guarantee for v in values]
-    pairs = list(zip(kinds, values, strict=True))
+    kinds = [_kind(set(v)) for v in values]
+    pairs = [(kind, {n: w for n, w in v.items() if n != "order"}) for kind, v in zip(kinds, values, strict=True)]
     runs: list[Any] = [
         cast(Any, kind)(**v, adjacency=adjacency, unit=unit) for kind, v in pairs if kind is not Guarantee
     ]
@@ -113,11 +124,21 @@ def parsed(text: str, adjacency: Adjacency | None, unit: str) -> tuple[Event, ..
     return read(values, adjacency, unit)
 
 
+def _kind(names: set[str]) -> type:
+    """What an event with these names is."""
+    if "noise_multiplier" not in names:
+        return Guarantee
+    marks = {"batches": RandomAllocation, "bands": BandMF, "order": FixedOrder}
+    return next((kind for mark, kind in marks.items() if mark in names), DPSGD)
+
+
 def _known(names: set[str]) -> bool:
     """Whether an event can have these names; a run says for itself what it lacks."""
-    if "batches" in names:
-        return {"noise_multiplier", "batches"} <= names <= set(ALLOCATION)
-    if "noise_multiplier" not in names:
+    kind = _kind(names)
+    if kind is RandomAllocation or kind is FixedOrder:
+        return names <= set(SHAPES[kind])
+    if kind is Guarantee:
         return {"psi"} <= names <= set(PART)
     rate, length = names & {"sampling_rate", "batch_size"}, names & {"steps", "epochs"}
-    return bool(rate and length and names <= {*RUN, *MORE, *OTHERWISE})
+    other = {*SHAPES[BandMF], "dataset_size"} if kind is BandMF else {*RUN, *MORE}
+    return bool(rate and length and names <= {*other, *OTHERWISE})

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from psidp.accounting import DPSGD, PrivacyCurve
+from psidp.accounting import DPSGD, BandMF, FixedOrder, PrivacyCurve
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
 from psidp.errors import TamperedLedgerError
@@ -24,7 +24,7 @@ __all__ = ["Trained", "filled", "from_ledger", "mechanism_of", "of_audit"]
 class Trained(Protocol):
     """A training that knows its run: what PrivateTrainer.fit gives back."""
 
-    run: DPSGD
+    run: DPSGD | BandMF | FixedOrder
     curve: PrivacyCurve
     clip: float
     delta: float

@@ -7,7 +7,7 @@ from datetime import date as calendar_date
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
 
-from psidp.accounting import DPSGD, PrivacyCurve, RandomAllocation, account
+from psidp.accounting import DPSGD, BandMF, FixedOrder, PrivacyCurve, RandomAllocation, account
 from psidp.accounting.upper import UpperEnds
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Audited", "Card", "Mechanism", "Scope", "Total", "TypicalError", "card", "mechanism_of"]
 
+Run = DPSGD | BandMF | FixedOrder | RandomAllocation
 FORM, OLD = "psidp.card/2", "psidp.card/1"
 """The form that is written, and one that is read too: its sentences had other words."""
 KAPPA = 1e-10
@@ -189,21 +190,12 @@ class Card:
         return made
 
 
-Promise = Guarantee | PrivacyCurve | DPSGD | RandomAllocation | Trained | Streaming | Cube | Answer | Release | Report
+Promise = Guarantee | PrivacyCurve | Run | Trained | Streaming | Cube | Answer | Release | Report
 """What a card can be made of."""
 
 
 def card(
-    promise: Guarantee
-    | PrivacyCurve
-    | DPSGD
-    | RandomAllocation
-    | Trained
-    | Streaming
-    | Cube
-    | Answer
-    | Release
-    | Report,
+    promise: Guarantee | PrivacyCurve | Run | Trained | Streaming | Cube | Answer | Release | Report,
     *,
     kappa: float | None = None,
     date: str | None = None,
@@ -253,7 +245,7 @@ def card(
         kappa = promise.kappa if kappa is None else kappa
     if ledger is not None and budget is not None:
         said |= from_ledger(ledger, budget)
-    if isinstance(behind, DPSGD | RandomAllocation):
+    if isinstance(behind, Run):
         behind = account(behind)
     if isinstance(behind, PrivacyCurve):
         runs = behind.events

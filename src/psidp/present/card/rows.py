@@ -3,6 +3,7 @@
 from psidp.present.card.events import alone, in_words
 from psidp.present.card.record import Audited, Card
 from psidp.present.formatting import down, up
+from psidp.symbols import ADJACENCIES
 
 __all__ = ["Rows", "broken", "counted", "sections", "warning"]
 
@@ -36,7 +37,11 @@ def broken(card: Card) -> bool:
 
 def _promise(card: Card) -> Rows:
     g = card.guarantee
-    one = {"add-remove": f"with and without one {g.unit}", "replace-one": f"one {g.unit}'s data replaced by other data"}
+    one = {
+        "add-remove": f"with and without one {g.unit}",
+        "replace-one": f"one {g.unit}'s data replaced by other data",
+        "zero-out": ADJACENCIES["zero-out"][0],
+    }
     ends = [
         ("adjacency", g.adjacency, f"which data sets are compared: {one[g.adjacency]}"),
         ("unit of privacy", f"one {g.unit}", "whose data is protected"),

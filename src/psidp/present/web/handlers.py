@@ -1,5 +1,6 @@
 """What the JSON API answers: the library's functions, called with what was asked. Nothing is computed here."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ CONTEXT = ("adjacency", "unit")
 NOTIONS = ("psi", "epsilon", "delta", "auc", "advantage", "tpr", "fpr", "alpha", "rho", "zcdp")
 
 
-RUN = ("sampling_rate", "steps", "batch_size", "dataset_size", "epochs")
+RUN = ("sampling_rate", "steps", "batch_size", "dataset_size", "epochs", "bands", "order")
 
 
 def named(asked: dict[str, Any], notions: tuple[str, ...]) -> Guarantee:
@@ -69,7 +70,7 @@ def _calibrated_run(asked: dict[str, Any]) -> dict[str, Any]:
 
 def answer_account(asked: dict[str, Any]) -> dict[str, Any]:
     """A certified interval for epsilon and the one psi that, with kappa, covers the whole series of runs."""
-    curve = account([DPSGD(**run, unit=asked["unit"]) for run in asked["runs"]])
+    curve = account([_run(unit=asked["unit"], **run) for run in asked["runs"]])
     epsilon, regret = curve.epsilon(asked["delta"]), curve.regret(asked["kappa"])
     return {
         "epsilon": {"delta": asked["delta"], "lower": epsilon.lower, "upper": epsilon.upper, "method": epsilon.method},
@@ -78,6 +79,13 @@ def answer_account(asked: dict[str, Any]) -> dict[str, Any]:
         "auc": {"lower": curve.auc.lower, "upper": curve.auc.upper},
         "advantage": {"lower": curve.advantage.lower, "upper": curve.advantage.upper},
     }
+
+
+def _run(*, noise_multiplier: float, bands: int | None, order: str | None, **said: Any) -> Any:
+    """The run that was described, plain or with correlated noise."""
+    if bands is None and order is None:
+        return DPSGD(noise_multiplier, **said)
+    return replace(described_run(bands=bands, order=order, **said), noise_multiplier=noise_multiplier)
 
 
 def answer_card(asked: dict[str, Any]) -> dict[str, Any]:

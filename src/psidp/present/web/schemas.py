@@ -42,8 +42,9 @@ class Explain(Mechanism):
 class Calibrate(Mechanism):
     """Which sigma keeps a target for a query of this sensitivity, or which noise_multiplier for a DP-SGD run?
 
-    A run has sampling_rate, or batch_size and dataset_size; and steps or epochs. Its target is epsilon and delta, or
-    psi and kappa, or advantage.
+    A run has sampling_rate, or batch_size and dataset_size; and steps or epochs. With correlated noise it has bands
+    too; in a fixed order it has order and epochs alone. Its target is epsilon and delta, or psi and kappa, or
+    advantage.
     """
 
     sampling_rate: Number | None = None
@@ -52,6 +53,8 @@ class Calibrate(Mechanism):
     dataset_size: Whole | None = None
     epochs: Number | None = None
     sampling: Words = "poisson"
+    bands: Whole | None = None
+    order: Literal["fixed"] | None = None
     kappa: Number | None = None
 
 
@@ -69,7 +72,7 @@ class CardRequest(Mechanism):
 
 
 class Run(BaseModel):
-    """A DP-SGD run."""
+    """A DP-SGD run; with bands, one with correlated noise; with order, one in a fixed order without sampling."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -80,6 +83,8 @@ class Run(BaseModel):
     dataset_size: Whole | None = None
     epochs: Number | None = None
     sampling: Words = "poisson"
+    bands: Whole | None = None
+    order: Literal["fixed"] | None = None
 
 
 class Account(BaseModel):

@@ -12,7 +12,7 @@ import torch
 from psidp.bridges.torch.noise.tensors import add_noise_, refuse_old_triton
 from psidp.mechanism.clipping import IntegerGrid
 
-__all__ = ["CHUNK", "EXPONENTS", "LANES", "MOST", "ClippedTotals", "bound_of"]
+__all__ = ["CHUNK", "EXPONENTS", "FINENESS", "LANES", "MOST", "ClippedTotals", "bound_of"]
 
 FINENESS = 30
 """An example's norm bound is 2^30 to 2^31 units."""
@@ -39,15 +39,16 @@ ENTRIES = 2**22
 """Entries that the plain version holds as doubles at a time."""
 
 
-def bound_of(clip: float) -> tuple[int, int]:
-    """The norm bound in units, floor(clip 2^-unit) in [2^30, 2^31), and the unit's exponent."""
+def bound_of(clip: float, fineness: int = FINENESS) -> tuple[int, int]:
+    """The norm bound in units, floor(clip 2^-unit) in [2^30, 2^31) unless told, and the unit's exponent."""
     low, high = EXPONENTS
     if not 2.0**low <= clip < 2.0 ** (high + 1):
         raise ValueError(
             f"clip (largest L2 norm of one example's gradient) must be in [2^{low}, 2^{high + 1}), got clip={clip}."
         )
     grid = IntegerGrid.fitting(clip)
-    return grid.bound, grid.unit
+    coarser = FINENESS - fineness
+    return grid.bound >> coarser, grid.unit + coarser
 
 
 class ClippedTotals:
@@ -59,8 +60,8 @@ class ClippedTotals:
         entries alone, and the totals on no order. In float64 a norm beyond 2^511 counts as infinite.
     """
 
-    def __init__(self, parameters: Sequence[torch.Tensor], clip: float) -> None:
-        self.bound, self.unit = bound_of(clip)
+    def __init__(self, parameters: Sequence[torch.Tensor], clip: float, fineness: int = FINENESS) -> None:
+        self.bound, self.unit = bound_of(clip, fineness)
         self._sizes = [p.numel() for p in parameters]
         device = parameters[0].device
         self._units = torch.zeros(sum(self._sizes), dtype=torch.int64, device=device)
@@ -83,9 +84,14 @@ class ClippedTotals:
             start += size
         return undefined
 
+    def taken(self) -> torch.Tensor:
+        """The totals themselves, which are private, as one flat tensor of integers; none are left."""
+        units, self._units = self._units, torch.empty(0, dtype=torch.int64)
+        return units
+
     def noisy(self, sigma: float) -> torch.Tensor:
         """The totals plus noise of standard deviation sigma, in units, as one flat tensor of doubles; none are left."""
-        units, self._units = self._units, torch.empty(0, dtype=torch.int64)
+        units = self.taken()
         doubles = units.view(torch.float64)
         for part in _parts(units.numel(), ENTRIES):
             doubles[part] = units[part].clamp(-EXACT, EXACT).to(torch.float64)

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from math import ceil, inf, ldexp, nextafter
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 from torch.func import functional_call, grad, vmap
 
-from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of
+from psidp.bridges.torch.step.clipping import FINENESS, ClippedTotals, bound_of
 from psidp.bridges.torch.step.examples import Examples, count, mapped, micro_batches
 from psidp.bridges.torch.step.rng import Watch, renew, set_aside
 from psidp.bridges.torch.step.slots import enough, even, order, overflow
@@ -24,6 +24,15 @@ MEMORY = 2**30
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
 CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
+
+
+class Noise(Protocol):
+    """What adds noise to exact totals, in the place of independent noise; `fineness` says in which units."""
+
+    fineness: int
+
+    def __call__(self, totals: torch.Tensor, sigma: float) -> torch.Tensor:
+        """Totals (64-bit integers, flat) in, noisy doubles out; sigma is noise_multiplier times the clip, in units."""
 
 
 class PrivateStep:
@@ -55,6 +64,7 @@ class PrivateStep:
             Poisson draw exceeds them once in 2^40 steps: about expected_batch + 8 sqrt(expected_batch). With 0, only as
             many as were drawn: then one other example changes its place with a neighbour, and can move the sum by up
             to twice the clip more.
+        noise: what adds the noise, where it is not independent from step to step; PrivateTrainer gives it.
 
     Examples:
         >>> model, loss = nn.Linear(3, 1), nn.functional.mse_loss
@@ -75,6 +85,7 @@ class PrivateStep:
         micro_batch: int | None = None,
         memory: int | None = None,
         slots: int | None = None,
+        noise: Noise | None = None,
     ) -> None:
         self.parameters = trainable(model)
         if isinstance(loss, type):
@@ -82,7 +93,8 @@ class PrivateStep:
         if not callable(loss):
             raise TypeError(f"loss must be callable as loss(output, target), got {type(loss).__name__}.")
         self.clip = CLIP.number(clip)
-        unit = bound_of(self.clip)[1]
+        self._noise, self._fineness = noise, FINENESS if noise is None else noise.fineness
+        unit = bound_of(self.clip, self._fineness)[1]
         self.noise_multiplier = symbol("noise_multiplier").number(noise_multiplier)
         if not MULTIPLIERS[0] <= self.noise_multiplier <= MULTIPLIERS[1]:
             raise ValueError(
@@ -127,11 +139,13 @@ class PrivateStep:
         total = count(inputs, targets)
         self._refuse_another_model()
         who = order(total, self.slots)
-        totals = ClippedTotals(list(self.parameters.values()), self.clip)
+        totals = ClippedTotals(list(self.parameters.values()), self.clip, self._fineness)
         undefined = self._undefined.to(self._device, copy=True)
         for some, wanted, live in micro_batches(inputs, targets, who, self.micro_batch, self._device):
             undefined += totals.add(self.gradients(some, wanted), live)
-        self._write(totals.noisy(self._sigma), ldexp(1.0, totals.unit) / self.expected_batch)
+        noise, sigma = self._noise, self._sigma
+        noisy = totals.noisy(sigma) if noise is None else noise(totals.taken(), sigma)
+        self._write(noisy, ldexp(1.0, totals.unit) / self.expected_batch)
         self._undefined = undefined
 
     def gradients(self, inputs: Examples, targets: Examples, *, seed: bytes | None = None) -> list[torch.Tensor]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from psidp.accounting import DPSGD
+from psidp.bridges.torch.training.plan import Run
 from psidp.errors import BudgetExceededError
 from psidp.ledger.ledger import Ledger
 from psidp.symbols import check_text
@@ -30,7 +30,7 @@ class Payment:
             raise TypeError(f"ledger must be given with a budget, got budget={budget!r} alone.")
         return None
 
-    def pay(self, run: DPSGD, kappa: float, failure: float) -> None:
+    def pay(self, run: Run, kappa: float, failure: float) -> None:
         """Charge the whole run; refused, with the ledger as it was, where the budget does not cover it."""
         paid = self._ledger.spend(self._budget, run, kappa=kappa, failure=failure, purpose=self._purpose)
         try:

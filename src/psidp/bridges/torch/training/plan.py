@@ -1,16 +1,31 @@
 """The plan: how much noise for how many steps, fixed before anything of the data is seen."""
 
+from dataclasses import replace
 from math import floor, inf, log10
 from typing import Any
 
-from psidp.accounting import DPSGD, PrivacyCurve, account, calibrate
+from psidp.accounting import DPSGD, BandMF, FixedOrder, PrivacyCurve, account, calibrate
 from psidp.accounting.calibration import largest_steps
 from psidp.accounting.events import whole_steps
 from psidp.bridges.torch.step.slots import enough, overflow
 from psidp.guarantee import Guarantee
 from psidp.symbols import symbol
 
-__all__ = ["RESERVE", "cost_of", "curve_of", "epoch_of", "planned", "reserved", "slots_for"]
+__all__ = [
+    "RESERVE",
+    "Run",
+    "cost_of",
+    "curve_of",
+    "epoch_of",
+    "length_of",
+    "planned",
+    "reserved",
+    "rounded_up",
+    "shortened",
+    "slots_for",
+]
+
+Run = DPSGD | BandMF | FixedOrder
 
 RESERVE = 2.0**-20
 """Part of delta and of kappa that is kept for draws which exceed their places; see PrivateStep."""
@@ -41,7 +56,7 @@ def planned(
     if not rate > 0.0:
         raise ValueError(f"sampling_rate (chance of a record to be in a batch) must be in (0, 1], got {rate}.")
     _refuse_slack(delta, kappa)
-    length = _length(rate, steps, epochs)
+    length = length_of(rate, steps, epochs)
     target = _target(epsilon, psi, delta * (1.0 - RESERVE), kappa * (1.0 - RESERVE))
     if noise_multiplier is None:
         if length is None or target is None:
@@ -49,7 +64,7 @@ def planned(
                 "two of these must be given: noise_multiplier; steps or epochs; a target, epsilon or psi. "
                 f"Got noise_multiplier=None with steps={steps}, epochs={epochs}, epsilon={epsilon}, psi={psi}."
             )
-        noise = _short(calibrate(sampling_rate=rate, steps=length, **target))
+        noise = rounded_up(calibrate(sampling_rate=rate, steps=length, **target))
         return DPSGD(noise, rate, length, unit=unit)
     noise = symbol("noise_multiplier").number(noise_multiplier)
     if target is not None:
@@ -64,9 +79,17 @@ def epoch_of(sampling_rate: float) -> int:
     return max(1, round(1.0 / sampling_rate))
 
 
-def curve_of(run: DPSGD, failure: float) -> PrivacyCurve:
+def curve_of(run: Run, failure: float) -> PrivacyCurve:
     """The certified curve of a run that fails outright with a small chance, once in all its steps."""
-    return account([run, Guarantee(0.0, failure, unit=run.unit)])
+    return account([run, Guarantee(0.0, failure, run.adjacency or "add-remove", run.unit)])
+
+
+def shortened(run: Run, steps: int) -> Run:
+    """The same run, of so many steps."""
+    if isinstance(run, FixedOrder):
+        epoch = -(-run.steps // run.epochs)
+        return replace(run, epochs=min(run.epochs, -(-steps // epoch)), steps=min(run.steps, steps))
+    return replace(run, steps=min(run.steps, steps))
 
 
 def cost_of(curve: PrivacyCurve, delta: float, kappa: float) -> tuple[float, float]:
@@ -74,12 +97,12 @@ def cost_of(curve: PrivacyCurve, delta: float, kappa: float) -> tuple[float, flo
     return float(curve.epsilon(delta).upper), curve.guarantee(kappa).psi
 
 
-def slots_for(mean: float, run: DPSGD, delta: float, kappa: float) -> int:
+def slots_for(mean: float, run: DPSGD | BandMF, delta: float, kappa: float) -> int:
     """Places for draws of this mean, so many that the whole run exceeds them with the reserved chance at most."""
     return enough(mean, RESERVE * min(delta, kappa) / run.steps * (1.0 - 2.0**-30))
 
 
-def reserved(run: DPSGD, slots: int, records: int, delta: float, kappa: float) -> float:
+def reserved(run: DPSGD | BandMF, slots: int, records: int, delta: float, kappa: float) -> float:
     """What is promised as the chance that some draw of the run exceeds its places: all that was kept for it.
 
     The chance itself would tell the number of records; refused where it is more than was kept.
@@ -100,7 +123,7 @@ def _refuse_slack(delta: float, kappa: float) -> None:
             raise ValueError(f"{name} ({symbol(name).meaning}) must be in (0, 1), got {name}={value}.")
 
 
-def _length(rate: float, steps: int | None, epochs: float | None) -> int | None:
+def length_of(rate: float, steps: int | None, epochs: float | None) -> int | None:
     """Steps that were asked for."""
     if steps is not None and epochs is not None:
         raise TypeError(f"give steps or epochs, not both, got steps={steps} and epochs={epochs}.")
@@ -143,7 +166,7 @@ def _meets(run: DPSGD, *, epsilon: float = inf, delta: float = 0.5, psi: float =
     return spent[0] <= epsilon and spent[1] <= psi
 
 
-def _short(noise: float) -> float:
+def rounded_up(noise: float) -> float:
     """`noise` rounded up to six digits: two machines, whose last digits differ, plan the same run."""
     digits = 5 - floor(log10(noise))
     short = round(noise, digits)

@@ -25,6 +25,10 @@ MEANINGS = {
     "optimizer": "kind of optimizer and schedule",
     "slots": "places for the examples of a step",
     "failure": "chance that a draw exceeds them",
+    "bands": "steps over which noise is correlated",
+    "coefficients": "whole numbers of the strategy",
+    "adjacency": "which data sets are neighbours",
+    "order": "how records come into batches",
 }
 """What a run that goes on must have in common with the one that began."""
 

@@ -6,22 +6,35 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
+from psidp.accounting import BandMF, FixedOrder
 from psidp.bridges.torch.step.private_step import PrivateStep
+from psidp.bridges.torch.step.trainable import trainable
+from psidp.bridges.torch.training.batches import (
+    Batches,
+    CyclicBatches,
+    FixedBatches,
+    PoissonBatches,
+    checked_ids,
+    classes_of,
+)
+from psidp.bridges.torch.training.correlated import CorrelatedNoise
+from psidp.bridges.torch.training.correlated_plan import Correlation, multiplier_of, planned_run
 from psidp.bridges.torch.training.journal import Tally, Terms
 from psidp.bridges.torch.training.payment import Payment
-from psidp.bridges.torch.training.plan import epoch_of, planned, reserved, slots_for
+from psidp.bridges.torch.training.plan import Run, epoch_of, reserved, slots_for
 from psidp.bridges.torch.training.records import Collate, Records
 from psidp.bridges.torch.training.run_state import RunState
 from psidp.bridges.torch.training.training import Progress, Training
 from psidp.bridges.torch.training.update import Update
 from psidp.ledger.ledger import Ledger
-from psidp.noise.batch import poisson_batch
+from psidp.maths.sensitivity import Adjacency
+from psidp.strategies import Toeplitz
 from psidp.symbols import Symbol, whole
 
 __all__ = ["PrivateTrainer"]
@@ -61,6 +74,16 @@ class PrivateTrainer:
         checkpoint: a file to keep the run in; beside it goes a journal, its name with `.steps`. If there is a run in
             it, this is the same run going on: model and optimizer take over its state.
         every: steps from checkpoint to checkpoint; an epoch unless told.
+        bands: for how many steps the noise remembers: 1 is DP-SGD, more correlate it, and "auto" takes the number of
+            least error at the target (`choice` shows what it compared). With b bands step t draws from class t mod b
+            of the records alone, at b times the rate, and 4 (b - 1) bytes are kept for every parameter, in memory only.
+        workload: which error counts: "prefix", of the sums of gradients so far, or "last", of the last step's
+            parameters, with the momentum and weight decay of the optimizer, SGD.
+        ids: a name for each record, text or whole number, by which it finds its class. Without them classes go by
+            position, and the promise is for a record blanked, with the number of records public (adjacency "zero-out").
+        order: "sampled", or "fixed": no sampling at all, the records in one order in every epoch, 1/sampling_rate
+            batches each. The price is one exact psi, for a record blanked, or replaced (adjacency="replace-one").
+        adjacency: which data sets are neighbours; unless told, as ids and order say.
 
     Examples:
         >>> model = nn.Linear(2, 1)
@@ -102,45 +125,57 @@ class PrivateTrainer:
         purpose: str = "training a model",
         checkpoint: str | os.PathLike[str] | None = None,
         every: int | None = None,
+        bands: int | Literal["auto"] = 1,
+        workload: Literal["prefix", "last"] = "prefix",
+        ids: Any = None,
+        order: Literal["sampled", "fixed"] = "sampled",
+        adjacency: Adjacency | None = None,
     ) -> None:
-        self.run = planned(
-            sampling_rate=sampling_rate, noise_multiplier=noise_multiplier, steps=steps, epochs=epochs,
+        path = None if checkpoint is None else Path(checkpoint)
+        said = Correlation.asked(bands, workload, order, adjacency, ids is not None, model, optimizer, path)
+        self.run, strategy, self.choice = planned_run(
+            said, sampling_rate=sampling_rate, noise_multiplier=noise_multiplier, steps=steps, epochs=epochs,
             epsilon=epsilon, psi=psi, delta=delta, kappa=kappa, unit=unit,
         )  # fmt: skip
-        self.delta, self.kappa = float(delta), float(kappa)
+        self.delta, self.kappa = float(delta), 0.0 if isinstance(self.run, FixedOrder) else float(kappa)
         self._update = Update(optimizer, schedule)
         first = next(iter(model.parameters()), None) if isinstance(model, nn.Module) else None
         self._records = Records(data, torch.device("cpu") if first is None else first.device, collate, workers)
-        rate, records = self.run.sampling_rate, self._records.size
+        rate = float(sampling_rate) if isinstance(self.run, FixedOrder) else self.run.sampling_rate
+        self._rate, records = rate, self._records.size
+        self._epoch = epoch_of(rate)
         divisor = rate * records if expected_batch is None else EXPECTED.number(expected_batch)
         self.failure, slots = 0.0, None
-        if micro_batch != 1:
+        if isinstance(self.run, FixedOrder):
+            slots = FixedBatches(records, self._epoch).largest
+        elif micro_batch != 1:
             mean = divisor if expected_batch is None else 1.02 * divisor + 1.0  # perhaps it is a round number
             slots = slots_for(mean, self.run, self.delta, self.kappa)
             self.failure = reserved(self.run, slots, records, self.delta, self.kappa)
+        self._noise = None if strategy is None else _correlated(strategy, model, self.run)
         self._step = PrivateStep(
-            model, loss, clip=clip, noise_multiplier=self.run.noise_multiplier, expected_batch=divisor,
-            micro_batch=micro_batch, memory=memory, slots=slots,
+            model, loss, clip=clip, noise_multiplier=multiplier_of(self.run), expected_batch=divisor,
+            micro_batch=micro_batch, memory=memory, slots=slots, noise=self._noise,
         )  # fmt: skip
         self._update.check_holds(model, self._step.parameters)
         self.model = model
         self._public_size = expected_batch is None
         self._busy = Lock()
-        self._epoch = epoch_of(rate)
         self._every = self._epoch if every is None else whole("every", every)
         self._payment = Payment.agreed(ledger, budget, purpose)
-        path = None if checkpoint is None else Path(checkpoint)
         self._keep = RunState(path, self._described(), paid=self._payment is not None)
         self._started, self._applied = self._keep.started, 0
         self._noted: int | None = None
+        self._batches = self._drawn(checked_ids(ids, records))
         if self._keep.begun:
             self._take_up()
 
     def __repr__(self) -> str:
         run = self.run
+        bands = f", bands={run.bands}" if isinstance(run, BandMF) else ""
         return (
-            f"PrivateTrainer(noise_multiplier={run.noise_multiplier}, sampling_rate={run.sampling_rate}, "
-            f"steps={run.steps}, started={self._started})"
+            f"PrivateTrainer(noise_multiplier={run.noise_multiplier}, sampling_rate={self._rate}, "
+            f"steps={run.steps}{bands}, started={self._started})"
         )
 
     def __reduce__(self) -> NoReturn:
@@ -185,6 +220,8 @@ class PrivateTrainer:
                 last = self.run.steps if length is None else min(self.run.steps, tally.started + length)
                 try:
                     self._train(tally, last, watch, validate)
+                    if self._noise is not None and self._started == self.run.steps:
+                        self._noise.wipe()
                 except BaseException as error:
                     self._started = tally.started
                     error.add_note(
@@ -216,12 +253,13 @@ class PrivateTrainer:
         """Steps until `last` of them were started; a checkpoint every so often and at the end."""
         self._update.clear()
         score: float | None = None
-        size, rate = self._records.size, self.run.sampling_rate
-        draws = (poisson_batch(size, rate) for _ in range(last - tally.started))
+        draws = (self._batches.of(number) for number in range(tally.started, last))
         with closing(self._records.batches(draws)) as batches:
             while tally.started < last:
                 tally.begin()
                 self._started = tally.started
+                if self._noise is not None:
+                    self._noise.at(self._started - 1)
                 self._step(*next(batches))
                 self._update.apply()
                 self._applied += 1
@@ -277,10 +315,17 @@ class PrivateTrainer:
     def _described(self) -> Terms:
         """What the run is, as plain values."""
         run, step = self.run, self._step
+        more: Terms = {} if run.adjacency == "add-remove" else {"adjacency": run.adjacency}
+        if self._noise is not None:
+            more |= {"coefficients": list(self._noise.strategy.coefficients)}
+        if isinstance(run, BandMF):
+            more |= {"bands": run.bands}
+        elif isinstance(run, FixedOrder):
+            more |= {"order": "fixed"}
         shapes = [(name, list(value.shape), str(value.dtype)) for name, value in self.model.state_dict().items()]
         return {
             "noise_multiplier": run.noise_multiplier,
-            "sampling_rate": run.sampling_rate,
+            "sampling_rate": self._rate,
             "steps": run.steps,
             "unit": run.unit,
             "clip": step.clip,
@@ -292,7 +337,17 @@ class PrivateTrainer:
             "optimizer": self._update.name,
             "slots": step.slots,
             "failure": self.failure,
-        }
+        } | more
+
+    def _drawn(self, ids: list[Any] | None) -> Batches:
+        """How records come into batches; classes are salted with the run's own public name."""
+        run, records = self.run, self._records.size
+        if isinstance(run, FixedOrder):
+            return FixedBatches(records, self._epoch)
+        if not isinstance(run, BandMF):
+            return PoissonBatches(records, run.sampling_rate)
+        classes = classes_of(records, ids, run.bands, self._keep.terms["identity"])
+        return CyclicBatches(classes, run.bands, run.class_rate)
 
     def _take_up(self) -> None:
         """Go on with the run that is kept; what may fail comes before the model changes."""
@@ -306,3 +361,10 @@ class PrivateTrainer:
 
     def _save(self) -> None:
         self._keep.save({"applied": self._applied, "model": self.model.state_dict()} | self._update.state())
+
+
+def _correlated(strategy: Toeplitz, model: nn.Module, run: Run) -> CorrelatedNoise:
+    """The noise of a run, for the parameters of a model that are trained."""
+    parameters = list(trainable(model).values())
+    size = sum(p.numel() for p in parameters)
+    return CorrelatedNoise(strategy, size, parameters[0].device, multiplier_of(run))

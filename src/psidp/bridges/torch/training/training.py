@@ -1,10 +1,10 @@
 """What a training was: the run that was promised, how far it went, and what it costs."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
-from psidp.accounting import DPSGD, PrivacyCurve
-from psidp.bridges.torch.training.plan import cost_of, curve_of
+from psidp.accounting import PrivacyCurve
+from psidp.bridges.torch.training.plan import Run, cost_of, curve_of, shortened
 from psidp.guarantee import Guarantee
 
 __all__ = ["Progress", "Training"]
@@ -22,7 +22,7 @@ class Progress:
     and after one to three those of four. They are computed when somebody asks, which takes some hundredths of a second.
     """
 
-    run: DPSGD
+    run: Run
     """As it was planned and paid for."""
     started: int
     epoch: int
@@ -53,7 +53,7 @@ class Progress:
     def _cost(self) -> tuple[float, float]:
         if not self.started:
             return 0.0, 0.0
-        so_far = replace(self.run, steps=min(self.run.steps, max(self.started, FEW)))
+        so_far = shortened(self.run, max(self.started, FEW))
         return cost_of(curve_of(so_far, self.failure), self.delta, self.kappa)
 
 
@@ -65,7 +65,7 @@ class Training:
     read off the results, and then only what was fixed beforehand has a proof.
     """
 
-    run: DPSGD
+    run: Run
     """As it was planned and paid for."""
     started: int
     """Steps ever started, those of killed processes included; at most run.steps."""
