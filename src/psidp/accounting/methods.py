@@ -21,7 +21,7 @@ from psidp.accounting.contours.error_bounds import Survey
 from psidp.accounting.contours.mgf_table import ULP
 from psidp.accounting.contours.saddle import Saddle, saddle_at_delta, saddle_at_epsilon
 from psidp.accounting.contours.window import Window
-from psidp.accounting.crude import log_any, log_distance, unsampled
+from psidp.accounting.crude import least_unsampled, log_any, log_distance, unsampled
 from psidp.accounting.interval import agreed
 from psidp.accounting.levels import SMALL, Levels
 from psidp.accounting.pld.loss_grid import Lattice
@@ -255,7 +255,9 @@ def stays_below(steps: Composition, epsilon: float, log_delta: float) -> bool:
     of M(c); or a small lattice.
     """
     plain = not steps.count.size or bool(steps.pairs) or bool((steps.sign == 2.0).any())
-    if (not plain and _chernoff(steps, epsilon, log_delta)) or unsampled(steps, log_delta) <= epsilon:
+    if not plain and _chernoff(steps, epsilon, log_delta):
+        return True
+    if least_unsampled(steps, log_delta) <= epsilon and unsampled(steps, log_delta) <= epsilon:
         return True
     if plain:
         return False
@@ -283,7 +285,7 @@ def _chernoff(steps: Composition, epsilon: float, log_delta: float) -> bool:
     """Whether Chernoff's bound says so."""
     if not steps.count.size:
         return unsampled(steps, log_delta) <= epsilon
-    saddle = saddle_at_epsilon(steps, epsilon)
+    saddle = saddle_at_epsilon(steps, epsilon, rounds=1)
     if not saddle.c < 1e6:  # epsilon is far beyond all that happens; a smaller one will do
         epsilon = min(epsilon, 1.5 * saddle_at_delta(steps, log_delta).epsilon)
         saddle = saddle_at_epsilon(steps, epsilon)
