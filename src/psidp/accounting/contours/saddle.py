@@ -51,16 +51,12 @@ def saddle_at_delta(steps: Composition, log_delta: float, window: Window | None 
 
 
 @np.errstate(all="ignore")
-def saddle_at_epsilon(
-    steps: Composition, epsilon: float, window: Window | None = None, rounds: int = ROUNDS
-) -> Saddle:
+def saddle_at_epsilon(steps: Composition, epsilon: float, window: Window | None = None, rounds: int = ROUNDS) -> Saddle:
     """The contour for delta(epsilon): the minimum of |integrand| on the positive axis, after so many zooms."""
     return _saddle(steps, window, -80.0, epsilon, rounds)
 
 
-def _saddle(
-    steps: Composition, window: Window | None, log_delta: float, epsilon: float | None, rounds: int
-) -> Saddle:
+def _saddle(steps: Composition, window: Window | None, log_delta: float, epsilon: float | None, rounds: int) -> Saddle:
     """One scan, then zooms around the best c so far; where the scan's end is best, the same with a wide scan."""
     scan = _Scan(steps, window, log_delta)
     wide = _wide(steps)
@@ -71,9 +67,7 @@ def _saddle(
     return _zoomed(scan, wide, log_delta, epsilon, rounds)[1]
 
 
-def _zoomed(
-    scan: "_Scan", log_c: Array, log_delta: float, epsilon: float | None, rounds: int
-) -> tuple[float, Saddle]:
+def _zoomed(scan: "_Scan", log_c: Array, log_delta: float, epsilon: float | None, rounds: int) -> tuple[float, Saddle]:
     """log c after all zooms, and the saddle there."""
     seen_c, seen_k, half = [], [], PITCH
     for _ in range(rounds + 1):

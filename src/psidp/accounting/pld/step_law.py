@@ -89,10 +89,13 @@ class Law:
         reach = max(abs(self.low), abs(self.high)) + 1.0 / self.sigma
         return 1e-11 + 16.0 * ULP * (reach + 1.0) * (reach + 1.0)
 
-    def upwards(self, eta: float) -> Masses:
-        """The law with every cell split between the lattice points around it."""
+    def upwards(self, eta: float, edges: tuple[str, ...] = ("below",)) -> Masses:
+        """The law with every cell split between the lattice points around it; noise below the cells is moved up.
+
+        Without edges that noise is left out: a law of large losses alone.
+        """
         g, floor, (least, most), low, high, off = self._cells(eta, 1.0)
-        pieces = self._edges(g, eta)
+        pieces = self._edges(g, eta) if edges else []
         if self.kind != ADD:
             log_share = _log_share(high, floor, eta, SAFE)
             pieces += [(floor, np.exp(most + floor * eta + np.log(-np.expm1(log_share))) + TINY)]
@@ -117,6 +120,12 @@ class Law:
         weight, losses = centered(np.concatenate(weights), np.concatenate(values), eta)
         base = lowest(losses, weight, eta)
         return gathered([(np.floor((losses - base) / eta), weight)], base, off, 1.0 - SAFE)
+
+    def outcomes(self, eta: float) -> tuple[Array, Array, float]:
+        """For a removed record: masses of cells of eta, rounded down, lower bounds of their losses, and `off`."""
+        _, place, (least, _), low, high, off = self._cells(eta, 1.0)
+        ((mass, losses),) = self._merged(least, low, high, place, eta)
+        return mass * (1.0 - SAFE), losses, off
 
     def log_moment_below(self, order: float) -> float:
         """Upper bound of log E[F^-order] under the noise alone, order > 0: it bounds how low a sum of losses can be."""
