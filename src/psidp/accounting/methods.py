@@ -1,8 +1,8 @@
 """The methods: which method answers a question about one direction, and how its bounds become an answer.
 
-Closed forms come first, then levels, the contour, a windowed contour, one in extended precision, the lattice, jumps, and
-contours that are long. Every method gives proved bounds, so several of them are intersected. The last bounds need no
-method: a composition loses no more than its unsampled Gaussians and no less than one of its steps.
+Closed forms come first, then levels, the contour, a windowed contour, one in extended precision, the lattice, jumps,
+and contours that are long. Every method gives proved bounds, so several of them are intersected. The last bounds need
+no method: a composition loses no more than its unsampled Gaussians and no less than one of its steps.
 """
 
 from collections.abc import Collection, Iterable, Iterator
