@@ -66,7 +66,7 @@ class Jumps:
             self.small = SmallLosses([replace(law, high=min(g0, law.high)), *self.aside.laws[1:]], c, epsilon)
             self.eta = 2.0 * max(law.losses[1], epsilon) / LARGE
             large = replace(law, low=g0) if g0 < law.high else None
-            upper = Part.of(large.upwards(self.eta, ()), 1.0, self.eta) if large else None
+            upper = Part.of(large.upwards(self.eta, "left out"), 1.0, self.eta) if large else None
             self.more = _more(self.small, upper, law.count, epsilon, log_delta)
             self.counts, self.sides = [], []
             for up in (False, True):

@@ -8,6 +8,7 @@ mean of F stays (connecting the dots). Both err by the square of the lattice's s
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -89,13 +90,13 @@ class Law:
         reach = max(abs(self.low), abs(self.high)) + 1.0 / self.sigma
         return 1e-11 + 16.0 * ULP * (reach + 1.0) * (reach + 1.0)
 
-    def upwards(self, eta: float, edges: tuple[str, ...] = ("below",)) -> Masses:
-        """The law with every cell split between the lattice points around it; noise below the cells is moved up.
+    def upwards(self, eta: float, below: Literal["moved up", "left out"] = "moved up") -> Masses:
+        """The law with every cell split between the lattice points around it.
 
-        Without edges that noise is left out: a law of large losses alone.
+        Noise below the cells is moved up to them; it is left out where the law is one of large losses alone.
         """
         g, floor, (least, most), low, high, off = self._cells(eta, 1.0)
-        pieces = self._edges(g, eta) if edges else []
+        pieces = self._edges(g, eta) if below == "moved up" else []
         if self.kind != ADD:
             log_share = _log_share(high, floor, eta, SAFE)
             pieces += [(floor, np.exp(most + floor * eta + np.log(-np.expm1(log_share))) + TINY)]
