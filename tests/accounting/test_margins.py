@@ -13,7 +13,9 @@ from psidp.accounting.contours.saddle import saddle_at_delta, saddle_at_epsilon
 from psidp.accounting.contours.window import Window
 from psidp.accounting.crude import log_any, unsampled
 from psidp.accounting.methods import delta_bounds, epsilon_bounds, stays_below
-from psidp.accounting.pld.loss_grid import Lattice, _any, _suffix
+from psidp.accounting.pld.aside import _any
+from psidp.accounting.pld.convolution import _suffix
+from psidp.accounting.pld.loss_grid import Lattice
 from psidp.accounting.pld.step_law import POINTS, SAFE, STEEP, TALL, WEIGHTS, Law, log_tail
 
 

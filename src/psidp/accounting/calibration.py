@@ -107,10 +107,11 @@ def calibrate(
 
     def rough(log_noise: float) -> float:
         """The saddle point's guess of the loss, which costs a tenth."""
-        steps = curve(exp(log_noise)).below[0]
+        steps = curve(exp(log_noise)).below[0] if plain else replace(first, sigma=first.sigma * exp(log_noise))
         return saddle_at_delta(steps, log(delta or 0.5)).epsilon / goal
 
-    laid = bool(account(run).above[0].pairs)
+    first = account(run).below[0]
+    laid, plain = bool(first.pairs), bool(first.plain.high)
     start, slope = _root(rough, 0.0, -1.5, 3e-4) if delta is not None and not laid else (0.0, -1.5)
     root, _ = _root(quick, start, slope, LAID if laid else 1e-5)
     return _verified(exp(root), lambda noise: loss(curve(noise)) <= goal, LAID if laid else 3e-11)

@@ -8,7 +8,7 @@ from psidp.accounting.pld.step_law import log_tail
 from psidp.maths.profile_inverse import epsilon_from_log_delta
 from psidp.maths.roc import advantage_from_psi
 
-__all__ = ["log_any", "log_distance", "unsampled", "unsampled_psi"]
+__all__ = ["least_unsampled", "log_any", "log_distance", "unsampled", "unsampled_psi"]
 
 CUTS = (0.5, 0.7, 0.85)
 """Cuts of the noise, as shares of the way 1/sigma to a sampled record."""
@@ -28,6 +28,16 @@ def unsampled(steps: Composition, log_delta: float) -> float:
     psi = np.sqrt(square[some] + steps.gauss + others) * (1.0 + 8.0 * ULP * (steps.count.size + len(steps.pairs) + 2.0))
     best = float(np.min(most[some] + epsilon_from_log_delta(psi, log_delta))) * (1.0 + 8.0 * ULP)
     return min(best, steps.most)
+
+
+def least_unsampled(steps: Composition, log_delta: float) -> float:
+    """What `unsampled` is at least, or 0: from psi = 2 on, delta at psi^2/2 is above a quarter."""
+    if not log_delta < np.log(0.25):
+        return 0.0
+    square = steps.count / steps.sigma**2
+    each = np.where(square >= 4.0, 0.5 * square, 0.0)
+    most = np.where(steps.sign == -1.0, -steps.count * np.log1p(-steps.q), np.inf)
+    return float(np.minimum(each, most).sum())
 
 
 def unsampled_psi(steps: Composition) -> float:

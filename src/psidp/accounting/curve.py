@@ -171,10 +171,14 @@ class PrivacyCurve(NotebookView):
             return float(np.inf), float(np.inf), "failure probability"
         if not delta > self.kappa:
             return 0.0, float(np.inf), "failure probability"
-        most, least = (
-            (Fraction(delta) - Fraction(kappa)) / (1 - Fraction(kappa)) for kappa in (self.kappa_below, self.kappa)
-        )
-        log_most, log_least = float(np.log(float_above(most))), float(np.log(float_below(least)))
+        if self.kappa == 0.0:
+            most = least = Fraction(delta)
+            log_most = log_least = float(np.log(delta))
+        else:
+            most, least = (
+                (Fraction(delta) - Fraction(kappa)) / (1 - Fraction(kappa)) for kappa in (self.kappa_below, self.kappa)
+            )
+            log_most, log_least = float(np.log(float_above(most))), float(np.log(float_below(least)))
         both = [epsilon_bounds(self.above[0], log_least, least)]
         for steps in self.above[1:]:
             if not stays_below(steps, both[0][1], log_least):

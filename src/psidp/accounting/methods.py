@@ -1,8 +1,8 @@
 """The methods: which method answers a question about one direction, and how its bounds become an answer.
 
-Closed forms first, then levels, the contour, a windowed or extended-precision contour, then the lattice. Every method
-gives proved bounds, so several of them are intersected; the last of all is what no method can take away: a composition
-loses no more than its unsampled Gaussians and no less than one of its steps.
+Closed forms come first, then levels, the contour, a windowed contour, one in extended precision, the lattice, jumps,
+and contours that are long. Every method gives proved bounds, so several of them are intersected. The last bounds need
+no method: a composition loses no more than its unsampled Gaussians and no less than one of its steps.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -21,9 +21,10 @@ from psidp.accounting.contours.error_bounds import Survey
 from psidp.accounting.contours.mgf_table import ULP
 from psidp.accounting.contours.saddle import Saddle, saddle_at_delta, saddle_at_epsilon
 from psidp.accounting.contours.window import Window
-from psidp.accounting.crude import log_any, log_distance, unsampled
+from psidp.accounting.crude import least_unsampled, log_any, log_distance, unsampled
 from psidp.accounting.interval import agreed
 from psidp.accounting.levels import SMALL, Levels
+from psidp.accounting.pld.jumps import Jumps
 from psidp.accounting.pld.loss_grid import Lattice
 from psidp.accounting.search import (
     LATTICE_POINTS,
@@ -36,6 +37,7 @@ from psidp.accounting.search import (
     one_step,
     pair_lattices,
     room,
+    settled_jumps,
     smallest,
 )
 
@@ -57,6 +59,8 @@ MANY = 10**7
 """Steps beyond which a lattice is too coarse, and a contour short."""
 SHORT, SHORTER = 0.06, 0.015
 """Shares of a contour's limits within which it is tried before a lattice; extended precision is slower."""
+HALVES = 6
+"""Further halvings of either end that jumps find."""
 LONG = 2e-4
 """Relative width of epsilon above which a long contour is tried, after all lattices."""
 
@@ -81,7 +85,7 @@ def epsilon_bounds(steps: Composition, log_delta: float, delta: Fraction | None 
         """Whether these methods, one after the other, lead close enough."""
         nonlocal low, high, method
         for candidate, guess in methods:
-            a, b = certify(candidate, guess, log_delta)
+            a, b = certify(candidate, guess, log_delta, HALVES if isinstance(candidate, Jumps) else 0)
             if not method or b - a < high - low:
                 method = candidate.method
             rough = ROUGH if isinstance(candidate, Lattice) else 0.0
@@ -99,7 +103,11 @@ def epsilon_bounds(steps: Composition, log_delta: float, delta: Fraction | None 
         low = max(low, one_step(steps, log_delta))
         agreed("epsilon", low, high)
         if not (high - low <= LONG * low or steps.pairs or (steps.sign == 2.0).any()):
-            taken(_long_methods(steps, log_delta, high), LONG)
+            longer = steps.steps > MANY and taken(_long_methods(steps, log_delta, high), LONG)
+            if not longer and Jumps.fits(steps) and high < np.inf:
+                longer = taken(settled_jumps(steps, low, high, log_delta), LONG)
+            if not (longer or steps.steps > MANY):
+                taken(_long_methods(steps, log_delta, high), LONG)
     return low, high, method or "crude bounds"
 
 
@@ -255,7 +263,9 @@ def stays_below(steps: Composition, epsilon: float, log_delta: float) -> bool:
     of M(c); or a small lattice.
     """
     plain = not steps.count.size or bool(steps.pairs) or bool((steps.sign == 2.0).any())
-    if (not plain and _chernoff(steps, epsilon, log_delta)) or unsampled(steps, log_delta) <= epsilon:
+    if not plain and _chernoff(steps, epsilon, log_delta):
+        return True
+    if least_unsampled(steps, log_delta) <= epsilon and unsampled(steps, log_delta) <= epsilon:
         return True
     if plain:
         return False
@@ -283,7 +293,7 @@ def _chernoff(steps: Composition, epsilon: float, log_delta: float) -> bool:
     """Whether Chernoff's bound says so."""
     if not steps.count.size:
         return unsampled(steps, log_delta) <= epsilon
-    saddle = saddle_at_epsilon(steps, epsilon)
+    saddle = saddle_at_epsilon(steps, epsilon, rounds=1)
     if not saddle.c < 1e6:  # epsilon is far beyond all that happens; a smaller one will do
         epsilon = min(epsilon, 1.5 * saddle_at_delta(steps, log_delta).epsilon)
         saddle = saddle_at_epsilon(steps, epsilon)

@@ -10,6 +10,7 @@ from psidp.accounting.composition import Array, Composition
 from psidp.accounting.contours.mgf_table import ULP
 from psidp.accounting.contours.saddle import saddle_at_delta
 from psidp.accounting.crude import unsampled
+from psidp.accounting.pld.jumps import Jumps
 from psidp.accounting.pld.loss_grid import Lattice
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "one_step",
     "pair_lattices",
     "room",
+    "settled_jumps",
     "smallest",
 ]
 
@@ -90,6 +92,22 @@ def pair_lattices(steps: Composition, guess: float, log_delta: float) -> Iterato
         epsilon = found if found < high else epsilon
 
 
+def settled_jumps(steps: Composition, low: float, high: float, log_delta: float) -> Iterator[tuple[Method, float]]:
+    """Jumps laid anew until they find the epsilon they were made for, by Newton's steps between bounds of it."""
+    low, high = max(low, 1e-3 * high, SMALLEST), max(high, SMALLEST)
+    epsilon = float(np.sqrt(low) * np.sqrt(high))
+    for _ in range(SETTLING):
+        jumps = Jumps(steps, epsilon, log_delta)
+        gap, beside = (jumps.log_delta(np.array([1.0, 1.003]) * epsilon)[1] - log_delta).tolist()
+        slope = (gap - beside) / (0.003 * epsilon)
+        ahead = epsilon + gap / slope if slope > 0.0 else np.nan
+        if abs(ahead - epsilon) <= 2e-3 * epsilon:
+            yield jumps, float(ahead)
+            return
+        low, high = (epsilon, high) if gap > 0.0 else (low, epsilon)
+        epsilon = float(ahead) if low < ahead < high else float(np.sqrt(low) * np.sqrt(high))
+
+
 def smallest(steps: Composition) -> int:
     """Points of a lattice that is just fine enough to find the place: every step is moved by up to a cell."""
     return 1 << int(np.clip(np.ceil(np.log2(16.0 * np.sqrt(steps.steps))), 11, 14))
@@ -105,8 +123,11 @@ def nearby(log_delta: float) -> float:
     return float(np.clip(-4.0 / log_delta, 1e-3, 0.1)) if log_delta < 0.0 else 0.1
 
 
-def certify(method: Method, guess: float, log_delta: float) -> tuple[float, float]:
-    """Bounds of epsilon near a guess: where the method's bounds of log delta are on one side of the target."""
+def certify(method: Method, guess: float, log_delta: float, halves: int = 0) -> tuple[float, float]:
+    """Bounds of epsilon near a guess: where the method's bounds of log delta are on one side of the target.
+
+    Either end may be moved towards the guess afterwards, so many times by half of what is left.
+    """
     slack = 4.0 * ULP * (abs(log_delta) + 1.0)
     if not guess < np.inf:
         return 0.0, float(np.inf)
@@ -131,7 +152,22 @@ def certify(method: Method, guess: float, log_delta: float) -> tuple[float, floa
         if low is not None and high is not None:
             break
         low_pad, high_pad = 2.0 * low_pad, 2.0 * high_pad
+    if halves and low is not None and high is not None:
+        return _halved(method, low, here, high, log_delta, slack, halves)
     return low if low is not None else 0.0, high if high is not None else float(np.inf)
+
+
+def _halved(
+    method: Method, low: float, here: float, high: float, log_delta: float, slack: float, halves: int
+) -> tuple[float, float]:
+    """Ends moved towards `here` as far as the method's bounds allow."""
+    below, above = max(here, low), min(here, high)
+    for _ in range(halves):
+        ends = 0.5 * np.array([low + below, above + high])
+        bounds = method.log_delta(ends)
+        low, below = (float(ends[0]), below) if bounds[0][0] >= log_delta + slack else (low, float(ends[0]))
+        above, high = (above, float(ends[1])) if bounds[1][1] <= log_delta - slack else (float(ends[1]), high)
+    return low, high
 
 
 def one_step(steps: Composition, log_delta: float) -> float:

@@ -11,14 +11,16 @@ from psidp.accounting.contours.window import Window
 
 __all__ = ["Saddle", "dyadic", "saddle_at_delta", "saddle_at_epsilon"]
 
-NODES = 64
+NODES = 80
 BOTTOM = -8.5
 LOWEST, HIGHEST, PITCH = np.log(1e-5), np.log(1e10), np.log(1e15) / 21.0
 """The first scan of log c; it begins lower where the loss is spread more widely than 1e3."""
 USUAL = np.linspace(LOWEST, HIGHEST, 22)
+COMMON = USUAL[5:14]
+"""The scan of most runs, tilts of 0.04 to 2e4; the wide one follows where the best c is not well inside."""
 FLAT = 600.0
 """Exponents beyond this are summed in logarithms."""
-ZOOM = np.linspace(-1.0, 1.0, 11)
+ZOOM = np.linspace(-1.0, 1.0, 15)
 ROUNDS = 2
 
 
@@ -45,21 +47,30 @@ class Saddle:
 @np.errstate(all="ignore")
 def saddle_at_delta(steps: Composition, log_delta: float, window: Window | None = None) -> Saddle:
     """The contour for epsilon(delta): c with log delta_SPA(c) = log delta, or the one for epsilon = 0 if further."""
-    return _saddle(steps, window, log_delta, None)
+    return _saddle(steps, window, log_delta, None, ROUNDS)
 
 
 @np.errstate(all="ignore")
-def saddle_at_epsilon(steps: Composition, epsilon: float, window: Window | None = None) -> Saddle:
-    """The contour for delta(epsilon): the minimum of |integrand| on the positive axis."""
-    return _saddle(steps, window, -80.0, epsilon)
+def saddle_at_epsilon(steps: Composition, epsilon: float, window: Window | None = None, rounds: int = ROUNDS) -> Saddle:
+    """The contour for delta(epsilon): the minimum of |integrand| on the positive axis, after so many zooms."""
+    return _saddle(steps, window, -80.0, epsilon, rounds)
 
 
-def _saddle(steps: Composition, window: Window | None, log_delta: float, epsilon: float | None) -> Saddle:
-    """One wide scan, then zooms around the best c so far."""
+def _saddle(steps: Composition, window: Window | None, log_delta: float, epsilon: float | None, rounds: int) -> Saddle:
+    """One scan, then zooms around the best c so far; where the scan's end is best, the same with a wide scan."""
     scan = _Scan(steps, window, log_delta)
-    seen_c, seen_k = [], []
-    log_c, half = _wide(steps), PITCH
-    for _ in range(ROUNDS + 1):
+    wide = _wide(steps)
+    if wide is USUAL and steps.count.size:
+        at, saddle = _zoomed(scan, COMMON, log_delta, epsilon, rounds)
+        if COMMON[1] < at < COMMON[-3]:
+            return saddle
+    return _zoomed(scan, wide, log_delta, epsilon, rounds)[1]
+
+
+def _zoomed(scan: "_Scan", log_c: Array, log_delta: float, epsilon: float | None, rounds: int) -> tuple[float, Saddle]:
+    """log c after all zooms, and the saddle there."""
+    seen_c, seen_k, half = [], [], PITCH
+    for _ in range(rounds + 1):
         c = np.exp(log_c)
         k, eps, spa = scan(c)
         seen_c.append(c)
@@ -71,7 +82,7 @@ def _saddle(steps: Composition, window: Window | None, log_delta: float, epsilon
     c, k = dyadic(np.concatenate(seen_c)), np.concatenate(seen_k)
     beyond = (c > c_best * 1.0001) & (c < 1e3 * c_best) & np.isfinite(k)
     found = epsilon if epsilon is not None else max(0.0, float(np.interp(at, zoom, eps)))
-    return Saddle(c_best, found, float(np.interp(at, zoom, spa)), c[beyond], k[beyond])
+    return at, Saddle(c_best, found, float(np.interp(at, zoom, spa)), c[beyond], k[beyond])
 
 
 def _wide(steps: Composition) -> Array:
@@ -139,23 +150,34 @@ class _Scan:
         s = np.where(sign > 0, 1.0 + c, -c)
         x = s[:, :, None] * self.loss[:, None, :]
         clipped = np.maximum(x[:, :, 0], x[:, :, -1]) > FLAT
-        sums = np.matmul(np.expm1(np.minimum(x, FLAT)), self.moments)
+        some = clipped.any(0)
+        sums = np.matmul(np.expm1(np.minimum(x, FLAT) if some.any() else x), self.moments)
         log_a = np.log1p(np.maximum(sums[:, :, 0], -0.999))
-        mean, square = np.moveaxis((sums + self.still)[:, :, 1:], 2, 0) / (1.0 + sums[:, :, 0])
-        if clipped.any():
-            some = clipped.any(0)
+        sums += self.still
+        mean, square = sums[:, :, 1] / sums[:, :, 0], sums[:, :, 2] / sums[:, :, 0]
+        if some.any():
             log_b, mean_b, square_b = self._in_logarithms(x[:, some])
             log_b -= np.where(sign > 0, self.log_one, 0.0)  # A(1) = 1
             for whole, part in ((log_a, log_b), (mean, mean_b), (square, square_b)):
                 whole[:, some] = np.where(clipped[:, some], part, whole[:, some])
-        far = s * (self.log_q + 0.5 * (s - 1.0) * self.precision)
         jump = (sign > 0) & (s > self.reach)
+        if jump.any():
+            log_a, mean, square = self._with_far_peak(s, jump, log_a, mean, square)
+        return (count * log_a).sum(0), (count * sign * mean).sum(0), (count * (square - mean * mean)).sum(0)
+
+    def _with_far_peak(
+        self, s: Array, jump: Array, log_a: Array, mean: Array, square: Array
+    ) -> tuple[Array, Array, Array]:
+        """The same three, with the peak at g = s/sigma added where these nodes do not reach it."""
+        far = s * (self.log_q + 0.5 * (s - 1.0) * self.precision)
         both = np.logaddexp(log_a, np.where(jump, far, -np.inf))
         share = np.where(jump, np.exp(far - both), 0.0)
         center = self.log_q + (s - 0.5) * self.precision
-        mean = (1.0 - share) * mean + share * center
-        spread = (1.0 - share) * square + share * (center * center + self.precision) - mean * mean
-        return (count * both).sum(0), (count * sign * mean).sum(0), (count * spread).sum(0)
+        return (
+            both,
+            (1.0 - share) * mean + share * center,
+            (1.0 - share) * square + share * (center * center + self.precision),
+        )
 
     def _in_logarithms(self, x: Array) -> tuple[Array, Array, Array]:
         """log of the sum of e^x over the noise, and the mean and the mean square of the loss under it."""

@@ -8,6 +8,7 @@ mean of F stays (connecting the dots). Both err by the square of the lattice's s
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -89,10 +90,13 @@ class Law:
         reach = max(abs(self.low), abs(self.high)) + 1.0 / self.sigma
         return 1e-11 + 16.0 * ULP * (reach + 1.0) * (reach + 1.0)
 
-    def upwards(self, eta: float) -> Masses:
-        """The law with every cell split between the lattice points around it."""
+    def upwards(self, eta: float, below: Literal["moved up", "left out"] = "moved up") -> Masses:
+        """The law with every cell split between the lattice points around it.
+
+        Noise below the cells is moved up to them; it is left out where the law is one of large losses alone.
+        """
         g, floor, (least, most), low, high, off = self._cells(eta, 1.0)
-        pieces = self._edges(g, eta)
+        pieces = self._edges(g, eta) if below == "moved up" else []
         if self.kind != ADD:
             log_share = _log_share(high, floor, eta, SAFE)
             pieces += [(floor, np.exp(most + floor * eta + np.log(-np.expm1(log_share))) + TINY)]
@@ -117,6 +121,12 @@ class Law:
         weight, losses = centered(np.concatenate(weights), np.concatenate(values), eta)
         base = lowest(losses, weight, eta)
         return gathered([(np.floor((losses - base) / eta), weight)], base, off, 1.0 - SAFE)
+
+    def outcomes(self, eta: float) -> tuple[Array, Array, float]:
+        """For a removed record: masses of cells of eta, rounded down, lower bounds of their losses, and `off`."""
+        _, place, (least, _), low, high, off = self._cells(eta, 1.0)
+        ((mass, losses),) = self._merged(least, low, high, place, eta)
+        return mass * (1.0 - SAFE), losses, off
 
     def log_moment_below(self, order: float) -> float:
         """Upper bound of log E[F^-order] under the noise alone, order > 0: it bounds how low a sum of losses can be."""
