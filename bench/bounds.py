@@ -87,14 +87,14 @@ def _means(columns: dict[str, Floats], releases: int) -> Report:
         answers = _released(Curator(pd.DataFrame({"x": values}), None), ask.mean("x", bounds="auto"), 1.0, releases)
         ratios.append(_rmse(answers, float(values.mean())) / _best(values))
         report.add(f"{name}, {values.size:,} rows", ratios[-1], "x", at_most=3.0)
-        if (peer := _opendp(values, releases)) is not None:
+        if (peer := _opendp(values)) is not None:
             report.add("  OpenDP, private quantiles as bounds, best of three pairs", peer / _best(values), "x")
         report.say("  the answer says", answers[0].notes[1])
     report.add("median", float(np.median(ratios)), "x", at_most=1.5)
     return report
 
 
-def _opendp(values: Floats, releases: int) -> float | None:
+def _opendp(values: Floats) -> float | None:
     """RMSE of OpenDP's way, at the pair of quantiles that does best: half of rho for two private quantiles among public
     candidates (1, 2 and 5 times powers of ten up to 10^6), half for count and sum under them."""
     if find_spec("opendp") is None:
@@ -108,7 +108,7 @@ def _opendp(values: Floats, releases: int) -> float | None:
     found = []
     for q in (0.001, 0.01, 0.05):
         errors = []
-        for _ in range(min(releases, 20)):
+        for _ in range(20 if values.size < 10**5 else 5):
             bounds = [_opendp_quantile(dp, space, values, candidates, at) for at in (q, 1.0 - q)]
             low, high = min(bounds), max(max(bounds), min(bounds) + 1e-6)
             n = _opendp_sum(dp, np.ones_like(values), 0.0, 1.0, PSI**2 / 8)

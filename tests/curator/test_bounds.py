@@ -95,6 +95,7 @@ def test_edges_are_chosen_where_the_values_are():
 def test_edges_are_short_decimals():
     assert Bounds(-0.3, 1.1, 0.0, True).even_edges()[:4] == (-0.3, -0.2, -0.1, 0.0)
     assert Bounds(97.0, 1430.0, 0.0, True).even_edges()[:3] == (0.0, 100.0, 200.0)
+    assert Bounds(-0.2, 2.9, 0.0, True).even_edges(whole=True) == (-1.0, 0.0, 1.0, 2.0, 3.0)
 
 
 def test_the_three_histograms_cost_what_is_said():

@@ -93,10 +93,13 @@ class Bounds:
     seen: bool
     bins: NoisyBins | None = None
 
-    def even_edges(self) -> tuple[float, ...]:
-        """10 to 25 bins of equal width, 1, 2 or 5 times a power of ten, over the bounds."""
+    def even_edges(self, *, whole: bool = False) -> tuple[float, ...]:
+        """10 to 25 bins of equal width, 1, 2 or 5 times a power of ten, over the bounds; fewer for whole numbers that
+        lie close together."""
         width = self.upper - self.lower
         power = floor(log10(width)) - 1
+        if whole and power < 0:
+            return tuple(float(k) for k in range(floor(self.lower), max(ceil(self.upper), floor(self.lower) + 1) + 1))
         step = next(m for m in (1, 2, 5, 10) if width / (m * 10.0**power) <= 25.0)
         unit = step * 10.0**power if power >= 0 else 1.0
         of = 1.0 if power >= 0 else 10.0**-power / step  # k / of is the float nearest to a short decimal

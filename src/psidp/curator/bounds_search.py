@@ -47,10 +47,10 @@ class BoundsSearch:
         if aggregate not in found:
             return aggregate
         bounds = found[aggregate]
+        whole = bool(self.asked.rows.schema()[aggregate.column].is_integer())
         if aggregate.kind == "histogram":
-            return replace(aggregate, bounds="chosen", edges=bounds.even_edges())
+            return replace(aggregate, bounds="chosen", edges=bounds.even_edges(whole=whole))
         if aggregate.kind == "quantiles":
-            whole = bool(self.asked.rows.schema()[aggregate.column].is_integer())
             edges = bounds.close_edges(self._noise(aggregate), len(self.groups), whole=whole)
             return replace(aggregate, bounds="chosen", edges=edges)
         return replace(aggregate, bounds="chosen", lower=bounds.lower, upper=bounds.upper)
