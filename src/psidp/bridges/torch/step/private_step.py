@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.func import functional_call, grad, vmap
+from torch.func import vmap
 
-from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of
+from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of, fineness_for
 from psidp.bridges.torch.step.examples import Examples, count, mapped, micro_batches
+from psidp.bridges.torch.step.recording import Recording
 from psidp.bridges.torch.step.rng import Watch, renew, set_aside
 from psidp.bridges.torch.step.slots import enough, even, order, overflow
 from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
@@ -19,8 +20,8 @@ from psidp.symbols import Symbol, finite, symbol, whole
 
 __all__ = ["PrivateStep"]
 
-MEMORY = 2**30
-"""Bytes that per-example gradients may take, unless told."""
+MEMORY, FEWEST, MOST = 2**31, 16, 256
+"""Unless told, so many examples at a time that their gradients would take these bytes, or between 16 and 256."""
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
 CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
@@ -82,7 +83,7 @@ class PrivateStep:
         if not callable(loss):
             raise TypeError(f"loss must be callable as loss(output, target), got {type(loss).__name__}.")
         self.clip = CLIP.number(clip)
-        unit = bound_of(self.clip)[1]
+        bound_of(self.clip)
         self.noise_multiplier = symbol("noise_multiplier").number(noise_multiplier)
         if not MULTIPLIERS[0] <= self.noise_multiplier <= MULTIPLIERS[1]:
             raise ValueError(
@@ -95,8 +96,10 @@ class PrivateStep:
                 "expected_batch (the expected size of a draw, a public number) must be in (0, inf), "
                 f"got expected_batch={expected_batch}."
             )
-        self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -unit))
         self.micro_batch, self.slots = self._places(self._size(micro_batch, memory), slots)
+        self._most_places = max(self.slots, self.micro_batch, ceil(self.expected_batch))
+        self._fineness = fineness_for(self._most_places)
+        self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -bound_of(self.clip, self._fineness)[1]))
         self._model, self._loss = model, loss
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
         self._watched: set[tuple[bool, ...]] = set()
@@ -127,10 +130,12 @@ class PrivateStep:
         total = count(inputs, targets)
         self._refuse_another_model()
         who = order(total, self.slots)
-        totals = ClippedTotals(list(self.parameters.values()), self.clip)
+        totals = self._totals()
         undefined = self._undefined.to(self._device, copy=True)
         for some, wanted, live in micro_batches(inputs, targets, who, self.micro_batch, self._device):
-            undefined += totals.add(self.gradients(some, wanted), live)
+            recording = self._recorded(some, wanted)
+            undefined += totals.add_contributions(list(recording.contributions.values()), live)
+            del recording
         self._write(totals.noisy(self._sigma), ldexp(1.0, totals.unit) / self.expected_batch)
         self._undefined = undefined
 
@@ -140,13 +145,41 @@ class PrivateStep:
         What the model draws, such as masks of dropout, is drawn for each example, and anew in each call unless 24 bytes
         are given as a seed.
         """
-        values = {name: p.detach() for name, p in self.parameters.items()}
-        each = vmap(grad(self._loss_of_one), in_dims=(None, 0, 0), randomness="different")
+        return [c.gradients() for c in self._recorded(inputs, targets, seed).contributions.values()]
+
+    def contributions(self, inputs: Examples, targets: Examples, *, seed: bytes | None = None) -> torch.Tensor:
+        """What each example of a micro-batch adds to the totals, in units: a row of integers for each. Private."""
+        recording = self._recorded(inputs, targets, seed)
+        found = []
+        for place in range(count(inputs, targets)):
+            totals = self._totals()
+            live = torch.arange(count(inputs, targets), device=self._device) == place
+            totals.add_contributions(list(recording.contributions.values()), live)
+            found.append(totals.units)
+        return torch.stack(found)
+
+    def _totals(self) -> ClippedTotals:
+        """Totals of a step, at zero."""
+        return ClippedTotals(
+            list(self.parameters.values()), self.clip, fineness=self._fineness, places=self._most_places
+        )
+
+    def _recorded(self, inputs: Examples, targets: Examples, seed: bytes | None = None) -> Recording:
+        """One pass over a micro-batch, with what each example adds to each parameter."""
         modes, model = tuple(module.training for module in self._model.modules()), Unchanged(self._model)
+        recording = Recording(self.parameters, count(inputs, targets))
+
+        def loss_of_one(marker: torch.Tensor, inputs: Examples, targets: Examples) -> torch.Tensor:
+            with recording.under(marker):
+                return self._loss_of_one(inputs, targets)
+
+        each = vmap(loss_of_one, randomness="different")
         with set_aside(self._device), _steady(), nullcontext() if modes in self._watched else Watch():
             renew(self._device, seed)
             try:
-                found = each(values, inputs, targets)
+                with torch.enable_grad():
+                    losses = each(recording.marker, inputs, targets)
+                recording.backward(losses)
             except RuntimeError as error:
                 if "randomness" not in str(error):
                     raise
@@ -156,15 +189,15 @@ class PrivateStep:
                 ) from error
         model.check()
         self._watched.add(modes)
-        return [found[name] for name in self.parameters]
+        return recording
 
-    def _loss_of_one(self, values: dict[str, torch.Tensor], inputs: Examples, targets: Examples) -> torch.Tensor:
+    def _loss_of_one(self, inputs: Examples, targets: Examples) -> torch.Tensor:
         """The loss of one example, as a batch of one."""
         inputs = mapped(lambda tensor: tensor.unsqueeze(0), inputs)
         targets = mapped(lambda tensor: tensor.unsqueeze(0), targets)
         given: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, list) else (inputs,)
         named = inputs if isinstance(inputs, dict) else {}
-        value = self._loss(functional_call(self._model, values, () if named else given, named), targets)
+        value = self._loss(self._model(*(() if named else given), **named), targets)
         if not (isinstance(value, torch.Tensor) and value.numel() == 1):
             shape = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
             raise ValueError(f"loss must give one number for a batch of one, got {shape}. Take its mean or sum.")
@@ -198,7 +231,9 @@ class PrivateStep:
                 f"memory (bytes for per-example gradients) must be at least {one}, what one example takes, "
                 f"got memory={memory}."
             )
-        return max(1, min((memory or MEMORY) // one, max(16, ceil(self.expected_batch / 8))))
+        if memory is not None:
+            return max(1, memory // one)
+        return min(max(FEWEST, min(MOST, MEMORY // one)), max(FEWEST, ceil(self.expected_batch)))
 
     def _places(self, most: int, slots: int | None) -> tuple[int, int]:
         """Examples at a time, evenly, and places; where all examples have the only place, none need be empty."""
