@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from bench.opacus_step import opacus_step
 from bench.timing import Report, interleave
 from bench.training_models import MODELS, made
 
@@ -27,15 +28,14 @@ def times(seed: int, seconds: float, names: list[str] | None = None) -> Report:
     """CPU milliseconds of a step."""
     report = Report("Private step beside Opacus, one thread: hooks | ghost | ours | ours without empty places")
     for name in names or MODELS:
-        contenders = {kind: call for kind in KINDS if (call := contender(name, kind, seed)) is not None}
+        contenders = {kind: contender(name, kind, seed) for kind in KINDS}
         for call in contenders.values():
             call()
         found = {kind: 1e3 * best for kind, best in interleave(contenders, rounds=60, seconds=seconds).items()}
         words = "  ".join(f"{kind} {found[kind]:.1f}" for kind in found)
         report.say(f"{name}: ms", words)
         report.add("  ours over hooks", found["ours"] / found["hooks"], "x", at_most=HOOKS)
-        if "ghost" in found:
-            report.add("  ours over ghost", found["ours"] / found["ghost"], "x", at_most=GHOST)
+        report.add("  ours over ghost", found["ours"] / found["ghost"], "x", at_most=GHOST)
         report.add("  ours without empty places over hooks", found["as drawn"] / found["hooks"], "x")
     return report
 
@@ -49,7 +49,7 @@ def memory(seed: int, names: list[str] | None = None) -> Report:
             command = [sys.executable, "-c", f"from bench.training import grown; grown({name!r}, {kind!r}, {seed})"]
             answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             found[kind] = json.loads(answer.splitlines()[-1])
-        words = "  ".join(f"{kind} {value:.0f}" for kind, value in found.items() if value is not None)
+        words = "  ".join(f"{kind} {value:.0f}" for kind, value in found.items())
         report.say(f"{name}: MiB", words)
         report.add("  ours over hooks", found["ours"] / found["hooks"], "x", at_most=MEMORY)
     return report
@@ -61,14 +61,14 @@ def grown(name: str, kind: str, seed: int) -> None:
 
     call = contender(name, kind, seed)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(3 if call is not None else 0):
+    for _ in range(3):
         call()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps(None if call is None else (after - before) / 1024))
+    print(json.dumps((after - before) / 1024))
 
 
-def contender(name: str, kind: str, seed: int) -> Callable[[], Any] | None:
-    """One step of this kind, ready to be called; None where Opacus has no such step."""
+def contender(name: str, kind: str, seed: int) -> Callable[[], Any]:
+    """One step of this kind, ready to be called."""
     import torch
 
     torch.set_num_threads(1)
@@ -84,47 +84,10 @@ def contender(name: str, kind: str, seed: int) -> Callable[[], Any] | None:
             slots=None if kind == "ours" else 0,
         )  # fmt: skip
         return partial(step, inputs, targets)
-    return _opacus(kind, model, loss, inputs, targets)
+    step = opacus_step(kind, model, len(inputs), len(inputs), CLIP, NOISE)
+    return partial(step, inputs, targets)
 
 
 def _plain(model: Any, loss: Any, inputs: Any, targets: Any) -> None:
     model.zero_grad()
     loss(model(inputs), targets).backward()
-
-
-def _opacus(kind: str, model: Any, loss: Any, inputs: Any, targets: Any) -> Callable[[], Any] | None:
-    """Opacus' own wrappers around the same model: gradients of each example, clipped, added up and noised."""
-    import warnings
-
-    from opacus import GradSampleModule
-    from opacus.grad_sample.grad_sample_module_fast_gradient_clipping import GradSampleModuleFastGradientClipping
-    from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
-    from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
-    from torch import nn, optim
-
-    warnings.simplefilter("ignore")
-    setting = {"noise_multiplier": NOISE, "max_grad_norm": CLIP, "expected_batch_size": len(inputs)}
-    trained = [p for p in model.parameters() if p.requires_grad]
-    inner = optim.SGD(trained, lr=0.0)
-    if kind == "hooks":
-        wrapped = GradSampleModule(model)
-        optimizer = DPOptimizer(inner, **setting)
-
-        def hooks() -> None:
-            optimizer.zero_grad()
-            loss(wrapped(inputs), targets).backward()
-            optimizer.pre_step()
-
-        return hooks
-    if targets.ndim > 1:
-        return None  # its loss wants one number for each example
-    wrapped = GradSampleModuleFastGradientClipping(model, max_grad_norm=CLIP, use_ghost_clipping=True)
-    optimizer = DPOptimizerFastGradientClipping(inner, **setting)
-    criterion = DPLossFastGradientClipping(wrapped, optimizer, nn.CrossEntropyLoss(reduction="mean"))
-
-    def ghost() -> None:
-        optimizer.zero_grad()
-        criterion(wrapped(inputs), targets).backward()
-        optimizer.pre_step()
-
-    return ghost
