@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from psidp.bridges.torch.step.contribution import Contribution
 from psidp.bridges.torch.step.layers import Conv, Gather, Linear
+from psidp.bridges.torch.step.substitutes import SUBSTITUTES, attention_of_all
 
 __all__ = ["Recording"]
 
@@ -102,6 +103,14 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         """Run a function of torch; where it takes a trainable parameter, the recorded version of it."""
         kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in SUBSTITUTES:
+            with self:
+                done = SUBSTITUTES[name](*args, **kwargs)
+            if done is not NotImplemented:
+                return done
+        if func is functional.scaled_dot_product_attention and args and args[0].ndim == 4 and len(args[0]) == 1:
+            return self._attention(*args, **kwargs)
         if not (torch.is_grad_enabled() and any(id(x) in self._of for x in _tensors((args, kwargs)))):
             return func(*args, **kwargs)
         handler = self._handlers.get(func)
@@ -109,7 +118,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
             done = handler(*args, **kwargs)
             if done is not NotImplemented:
                 return done
-        if getattr(func, "__name__", "") in ASKED or _is_getter(func):
+        if name in ASKED or name == "__get__":
             result = func(*args, **kwargs)
             if not (isinstance(result, torch.Tensor) and result.requires_grad):
                 return result
@@ -139,6 +148,18 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         """A call on the whole micro-batch, inside vmap."""
         result: torch.Tensor = Lifted.apply(call, self._one, *tensors)
         return result
+
+    def _attention(
+        self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+        **more: Any,
+    ) -> torch.Tensor:  # fmt: skip
+        """Fused attention over all examples at once."""
+
+        def whole(q: Any, k: Any, v: Any, mask: Any) -> torch.Tensor:
+            result: torch.Tensor = attention_of_all(q, k, v, mask, dropout_p, is_causal, **more)
+            return result
+
+        return self._lifted(whole, query, key, value, attn_mask)
 
     def _trained(self, weight: Any, bias: Any) -> bool:
         """Whether a layer with these is one that a recorded layer can stand for."""
@@ -251,7 +272,3 @@ def _tensors(value: Any) -> Any:
         for item in value:
             yield from _tensors(item)
 
-
-def _is_getter(func: Any) -> bool:
-    """Whether this reads an attribute of a tensor."""
-    return getattr(func, "__name__", "") == "__get__"

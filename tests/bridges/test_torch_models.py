@@ -1,0 +1,204 @@
+"""The step's one pass against a loop over single examples, on the kinds of models that people train."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
+from torch.nn.utils.parametrizations import weight_norm
+
+from psidp.bridges.torch import PrivateStep
+
+QUIET = 2.0**-90
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Small tensors, for which threads only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+class Block(nn.Module):
+    """Attention and two layers; eager, or by torch's fused attention."""
+
+    def __init__(self, width=16, fused=False):
+        super().__init__()
+        self.norms = nn.ModuleList([nn.LayerNorm(width) for _ in range(2)])
+        self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.fused = fused
+
+    def forward(self, x):
+        q, k, v = (y.unflatten(-1, (2, -1)).transpose(1, 2) for y in self.mixed(self.norms[0](x)).chunk(3, -1))
+        if self.fused:
+            seen = scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+            seen = (q @ k.transpose(-1, -2)).masked_fill(later, float("-inf")).softmax(-1) @ v
+        x = x + self.out(seen.transpose(1, 2).flatten(2))
+        return x + self.down(gelu(self.up(self.norms[1](x))))
+
+
+class Language(nn.Module):
+    """Words, places, blocks, and a head that may be the table of words again."""
+
+    def __init__(self, tied, fused=False, turned=False):
+        super().__init__()
+        self.words, self.places = nn.Embedding(30, 16), nn.Embedding(9, 16)
+        self.blocks = nn.Sequential(Block(fused=fused), Block(fused=fused))
+        self.head = nn.Linear(16, 30, bias=False)
+        if tied:
+            self.head.weight = self.words.weight
+
+    def forward(self, x):
+        y = self.words(x) + self.places(torch.arange(x.shape[1]))
+        return self.head(self.blocks(y)).transpose(1, 2)
+
+
+class Recurrent(nn.Module):
+    """An LSTM or a GRU, and a head."""
+
+    def __init__(self, kind, **settings):
+        super().__init__()
+        self.inner = kind(6, 5, batch_first=True, **settings)
+        self.head = nn.Linear(10 if settings.get("bidirectional") else 5, 3)
+
+    def forward(self, x):
+        return self.head(self.inner(x)[0][:, -1])
+
+
+class Twice(nn.Module):
+    """One layer used three times, and one convolution used twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.line, self.head = nn.Conv2d(2, 2, 3, padding=1), nn.Linear(72, 72), nn.Linear(72, 3)
+
+    def forward(self, x):
+        y = self.conv(torch.relu(self.conv(x))).flatten(1)
+        for _ in range(3):
+            y = torch.tanh(self.line(y))
+        return self.head(y)
+
+
+class Bag(nn.Module):
+    """Means of word vectors."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.words, self.head = nn.EmbeddingBag(200, 8, mode=mode, padding_idx=3), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(self.words(x))
+
+
+class Bare(nn.Module):
+    """Parameters of its own: a class token, places, a scale, a matrix used from both sides."""
+
+    def __init__(self):
+        super().__init__()
+        self.token, self.places = nn.Parameter(torch.randn(1, 1, 6)), nn.Parameter(torch.randn(1, 5, 6))
+        self.scale, self.matrix = nn.Parameter(torch.tensor(0.7)), nn.Parameter(torch.randn(6, 6) / 3)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        y = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.places
+        return self.head(((y @ self.matrix) @ self.matrix.T * self.scale).mean(1))
+
+
+class Adapted(nn.Module):
+    """A frozen layer with an adapter of low rank beside it."""
+
+    def __init__(self):
+        super().__init__()
+        self.base = nn.Linear(40, 30).requires_grad_(False)
+        self.down, self.up = nn.Linear(40, 2, bias=False), nn.Linear(2, 30, bias=False)
+        self.head = nn.Linear(30, 3).requires_grad_(False)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.base(x) + self.up(self.down(x))))
+
+
+def images():
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1), nn.GroupNorm(2, 8), nn.ReLU(), nn.Conv2d(8, 8, 3, padding="same", groups=2), nn.ReLU(),
+        nn.Conv2d(8, 40, 3, 2, dilation=1, bias=False), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(40, 3),
+    )  # fmt: skip
+
+
+def line():
+    return nn.Sequential(nn.Conv1d(3, 5, 3, 2, 1, 2), nn.ReLU(), nn.ConvTranspose1d(5, 4, 3), nn.Flatten(), nn.Linear(24, 3))
+
+
+def encoder():
+    layer = nn.TransformerEncoderLayer(12, 2, 24, dropout=0.0, batch_first=True)
+    return nn.Sequential(layer, nn.Flatten(), nn.Linear(60, 3))
+
+
+def floats(*shape):
+    return lambda n: (torch.randn(n, *shape), torch.randint(0, 3, (n,)))
+
+
+def words(n):
+    return torch.randint(0, 30, (n, 9)), torch.randint(0, 30, (n, 9))
+
+
+MODELS = {
+    "MLP": (lambda: nn.Sequential(nn.Linear(50, 40), nn.ReLU(), nn.Linear(40, 3)), floats(50)),
+    "CNN and GroupNorm": (images, floats(3, 12, 12)),
+    "1-d": (line, floats(3, 9)),
+    "LSTM": (lambda: Recurrent(nn.LSTM, num_layers=2), floats(4, 6)),
+    "GRU": (lambda: Recurrent(nn.GRU, bidirectional=True), floats(4, 6)),
+    "encoder": (encoder, floats(5, 12)),
+    "GPT, tied": (lambda: Language(True), words),
+    "GPT, untied": (lambda: Language(False), words),
+    "GPT, fused": (lambda: Language(True, fused=True), words),
+    "used several times": (Twice, floats(2, 6, 6)),
+    "bag, mean": (lambda: Bag("mean"), lambda n: (torch.randint(0, 200, (n, 7)), torch.randint(0, 3, (n,)))),
+    "bag, sum": (lambda: Bag("sum"), lambda n: (torch.randint(0, 200, (n, 7)), torch.randint(0, 3, (n,)))),
+    "bare parameters": (Bare, floats(4, 6)),
+    "adapters": (Adapted, floats(40)),
+    "weight_norm": (lambda: nn.Sequential(weight_norm(nn.Linear(20, 10)), nn.Linear(10, 3)), floats(20)),
+    "3-d": (lambda: nn.Sequential(nn.Conv3d(2, 3, 2), nn.Flatten(), nn.Linear(24, 3)), floats(2, 3, 3, 3)),
+}
+
+
+def one_by_one(model, x, y, clip):
+    """The clipped mean, from a loop."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    total = [torch.zeros_like(p, dtype=torch.float64) for p in trained]
+    for i in range(len(x)):
+        found = torch.autograd.grad(cross_entropy(model(x[i : i + 1]), y[i : i + 1]), trained, allow_unused=True)
+        found = [torch.zeros_like(p) if g is None else g for g, p in zip(found, trained, strict=True)]
+        norm = float(sum(g.double().square().sum() for g in found) ** 0.5)
+        total = [t + g.double() * min(1.0, clip / norm) / len(x) for t, g in zip(total, found, strict=True)]
+    return total
+
+
+def agree(model, x, y, clip, within, settings=None):
+    step = PrivateStep(
+        model, cross_entropy, clip=clip, noise_multiplier=QUIET, expected_batch=len(x), slots=0, **(settings or {})
+    )
+    step(x, y)
+    expected = one_by_one(model, x, y, clip)
+    got = [p.grad.double() for p in step.parameters.values()]
+    gap = sum((a - b).square().sum() for a, b in zip(got, expected, strict=True)) ** 0.5
+    size = sum(b.square().sum() for b in expected) ** 0.5
+    assert float(gap / size) < within
+    return step
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("clip", [0.1, 50.0])
+@pytest.mark.parametrize("rows", [True, False], ids=["as is", "factors"])
+def test_the_gradient_is_that_of_a_loop_over_examples(name, clip, rows, monkeypatch):
+    if not rows:  # the way that a GPU takes where factors are smaller, for every layer
+        monkeypatch.setattr("psidp.bridges.torch.step.contribution.Factors.smaller_as_rows", False)
+    torch.manual_seed(7)
+    make, examples = MODELS[name]
+    agree(make(), *examples(6), clip, 3e-4 if clip > 1 else 5e-5, {"micro_batch": 3})
