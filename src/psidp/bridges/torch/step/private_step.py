@@ -12,10 +12,12 @@ from torch.func import vmap
 
 from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of, fineness_for
 from psidp.bridges.torch.step.examples import Examples, count, mapped, micro_batches
+from psidp.bridges.torch.step.hugging_face import split
 from psidp.bridges.torch.step.recording import Recording
 from psidp.bridges.torch.step.rng import Watch, renew, set_aside
 from psidp.bridges.torch.step.slots import enough, even, order, overflow
 from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
+from psidp.bridges.torch.step.vmap_refusal import refusal
 from psidp.symbols import Symbol, finite, symbol, whole
 
 __all__ = ["PrivateStep"]
@@ -174,19 +176,18 @@ class PrivateStep:
                 return self._loss_of_one(inputs, targets)
 
         each = vmap(loss_of_one, randomness="different")
-        with set_aside(self._device), _steady(), nullcontext() if modes in self._watched else Watch():
+        watch = nullcontext() if modes in self._watched else Watch()
+        with set_aside(self._device), _steady(), split(self._model), watch:
             renew(self._device, seed)
             try:
                 with torch.enable_grad():
                     losses = each(recording.marker, inputs, targets)
                 recording.backward(losses)
             except RuntimeError as error:
-                if "randomness" not in str(error):
+                told = refusal(error, self._model)
+                if told is None:
                     raise
-                raise ValueError(
-                    "model and loss must draw random numbers for each example, into new tensors. Write "
-                    "torch.rand_like(x) for torch.empty(...).uniform_(), and nn.Dropout for masks of your own."
-                ) from error
+                raise told from error
         model.check()
         self._watched.add(modes)
         return recording

@@ -104,6 +104,8 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         """Run a function of torch; where it takes a trainable parameter, the recorded version of it."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
+        if name == "requires_grad_":
+            return args[0]  # what checkpoints ask of inputs; here every output of a recorded layer does
         if name in SUBSTITUTES:
             with self:
                 done = SUBSTITUTES[name](*args, **kwargs)
