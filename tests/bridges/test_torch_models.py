@@ -1,7 +1,8 @@
 """The step's one pass against a loop over single examples, on the kinds of models that people train."""
 
-from contextlib import nullcontext
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -9,6 +10,8 @@ from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attentio
 from torch.nn.utils.parametrizations import weight_norm
 
 from psidp.bridges.torch import PrivateStep
+from psidp.bridges.torch.step.clipping import ClippedTotals
+from psidp.bridges.torch.step.contribution import Contribution, Factors
 
 QUIET = 2.0**-90
 
@@ -202,3 +205,93 @@ def test_the_gradient_is_that_of_a_loop_over_examples(name, clip, rows, monkeypa
     torch.manual_seed(7)
     make, examples = MODELS[name]
     agree(make(), *examples(6), clip, 3e-4 if clip > 1 else 5e-5, {"micro_batch": 3})
+
+
+@pytest.mark.parametrize("name", ["MLP", "GPT, tied", "CNN and GroupNorm", "LSTM"])
+def test_under_autocast_the_gradient_is_that_of_a_loop_to_the_precision_of_bfloat16(name):
+    torch.manual_seed(8)
+    make, examples = MODELS[name]
+    model, (x, y) = make(), examples(6)
+    with torch.autocast("cpu", torch.bfloat16):
+        agree(model, x, y, 0.1, 0.1)
+
+
+def test_a_compiled_model_is_trained_as_it_is():
+    torch.manual_seed(9)
+    model, (x, y) = MODELS["MLP"][0](), MODELS["MLP"][1](6)
+    agree(torch.compile(model, backend="eager"), x, y, 0.1, 5e-5)
+
+
+def hostile(model, x, rng):
+    """The same examples, and some of them huge, tiny, NaN or infinite, also as the model's own layers see them."""
+    values = [1e38, 3e-42, float("nan"), float("inf"), 1e19, 0.0, -1e-30, 1e5]
+    if x.is_floating_point():
+        x = x.clone()
+        for i, value in enumerate(values[: len(x)]):
+            x[i].view(-1)[int(rng.integers(x[i].numel()))] = value
+    return x
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("rows", [True, False], ids=["as is", "factors"])
+@pytest.mark.parametrize("clip", [1e-7, 1.0, 1e9])
+def test_no_example_adds_more_than_the_clip_in_integers(name, rows, clip, monkeypatch):
+    if not rows:
+        monkeypatch.setattr("psidp.bridges.torch.step.contribution.Factors.smaller_as_rows", False)
+    torch.manual_seed(11)
+    make, examples = MODELS[name]
+    model, (x, y) = make(), examples(8)
+    rng = np.random.default_rng(12)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(10.0 ** rng.integers(-3, 3))
+    step = PrivateStep(model, cross_entropy, clip=clip, noise_multiplier=1.0, expected_batch=8, micro_batch=8)
+    found, bound = step.contributions(hostile(model, x, rng), y).tolist(), step._totals().bound
+    assert Fraction(bound) * Fraction(2) ** step._totals().unit <= Fraction(clip)
+    for row in found:
+        assert sum(k * k for k in row) <= bound**2
+    together = step._totals()
+    seed = bytes(24)
+    recorded = step._recorded(hostile(model, x, np.random.default_rng(1)), y, seed)
+    together.add_contributions(list(recorded.contributions.values()), torch.ones(8, dtype=torch.bool))
+    apart = step.contributions(hostile(model, x, np.random.default_rng(1)), y, seed=seed)
+    assert torch.equal(together.units, apart.sum(0))
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "GPT, fused"])
+def test_an_example_adds_the_same_integers_in_any_company(name, monkeypatch):
+    monkeypatch.setattr("psidp.bridges.torch.step.contribution.Factors.smaller_as_rows", False)
+    torch.manual_seed(13)
+    make, examples = MODELS[name]
+    model, (x, y), (other, label) = make(), examples(5), examples(5)
+    step = PrivateStep(model, cross_entropy, clip=0.1, noise_multiplier=1.0, expected_batch=5, micro_batch=5)
+    other = hostile(model, other, np.random.default_rng(3))
+    other[2], label[2] = x[2], y[2]
+    one, two = (step.contributions(*pair, seed=bytes(24))[2] for pair in ((x, y), (other, label)))
+    assert torch.equal(one, two)
+    assert bool(one.any())
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 7])
+@pytest.mark.parametrize("seed", range(12))
+def test_factors_of_any_size_stay_inside_the_bound_and_fill_it(tokens, seed):
+    rng = np.random.default_rng([tokens, seed])
+    n, columns, rows, clip = 6, int(rng.integers(1, 40)), int(rng.integers(1, 40)), float(10.0 ** rng.integers(-6, 6))
+    parameter = nn.Parameter(torch.zeros(rows, columns))
+    c = Contribution(parameter, n)
+    a, b = (rng.normal(size=(n, tokens, k)) * 10.0 ** rng.integers(-20, 18, (n, 1, 1)) for k in (columns, rows))
+    a, b = torch.from_numpy(a).float(), torch.from_numpy(b).float()
+    b[0, 0, 0], a[1, 0, 0], b[2], a[3] = float("nan"), float("inf"), b[2] * 1e-30, a[3].abs().max()
+    if tokens > 1:
+        b[4, 1], a[4, 1] = -b[4, 0], a[4, 0] * (1 + 2.0**-20)  # all but a little cancels
+    c.factors = [Factors(a, b)]
+    c.finish = lambda: None
+    for i in range(n):
+        totals = ClippedTotals([parameter], clip, fineness=40, places=1000)
+        totals.add_contributions([c], torch.arange(n) == i)
+        weight = sum(k * k for k in totals.units.tolist())
+        assert weight <= totals.bound**2
+        norm = float((b[i].double().T @ a[i].double()).norm())
+        assert i > 1 or weight == 0
+        if norm > clip and i != 4:
+            assert weight > 0.98 * totals.bound**2
