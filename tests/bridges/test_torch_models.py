@@ -293,5 +293,5 @@ def test_factors_of_any_size_stay_inside_the_bound_and_fill_it(tokens, seed):
         assert weight <= totals.bound**2
         norm = float((b[i].double().T @ a[i].double()).norm())
         assert i > 1 or weight == 0
-        if norm > clip and i != 4:
+        if norm > clip and i in (2, 3, 5):
             assert weight > 0.98 * totals.bound**2

@@ -86,7 +86,9 @@ class Contribution:
         b = g.flatten(3).transpose(2, 3)
         b = b[:, 0] if b.shape[1] == 1 else b.flatten(1, 2)
         factors = Factors(x, b, (kernel, setting))
-        if groups > 1:
+        if x.device.type == "cpu" and (groups > 1 or factors.smaller_as_rows):
+            self.add_rows(_convolved(x, g, self.parameter.shape, setting))
+        elif groups > 1:
             self.add_rows(factors.gradients(groups))
         else:
             self._add(factors)
@@ -154,6 +156,19 @@ def _batched(a: torch.Tensor, b: torch.Tensor, groups: int) -> torch.Tensor:
         return torch.bmm(b.transpose(1, 2), a).flatten(1)
     a, b = (x.unflatten(2, (groups, -1)).transpose(1, 2) for x in (a, b))
     return torch.matmul(b.transpose(2, 3), a).flatten(1)
+
+
+def _convolved(x: torch.Tensor, g: torch.Tensor, shape: torch.Size, setting: Any) -> torch.Tensor:
+    """Weight gradients of a convolution, a row for each example: each image is a group of its own."""
+    n, images = x.shape[:2]
+    stride, padding, dilation, groups = setting
+    wide = g.float() if g.dtype == torch.bfloat16 else g
+    found = torch.ops.aten.convolution_backward(
+        wide.reshape(1, -1, *g.shape[3:]), x.to(wide.dtype).reshape(1, -1, *x.shape[3:]),
+        wide.new_empty(n * images * shape[0], *shape[1:]), None,
+        stride, padding, dilation, False, [0] * len(stride), n * images * groups, [False, True, False],
+    )[1]  # fmt: skip
+    return found.view(n, images, -1).sum(1) if images > 1 else found.view(n, -1)
 
 
 def _volume(kernel: tuple[int, ...]) -> int:
