@@ -140,6 +140,11 @@ def test_how_many_micro_batches_there_are_does_not_depend_on_the_draw():
 def test_the_chance_to_exceed_the_places_is_never_rounded_down(mean, slots):
     with mpmath.workdps(60):
         m, s = mpmath.mpf(mean) + 1, mpmath.mpf(slots) + 1
-        chernoff = mpmath.exp(s - m - s * mpmath.log(s / m))
-        assert overflow(mean, slots) >= chernoff > 0
-        assert overflow(mean, slots) <= 1.1 * chernoff + 5e-324
+        first = mpmath.exp(s * mpmath.log(m) - m - mpmath.loggamma(s + 1))
+        tail, term, k = first, first, s
+        while term > tail * mpmath.mpf(10) ** -20:
+            k += 1
+            term *= m / k
+            tail += term
+        assert overflow(mean, slots) >= tail > 0
+        assert overflow(mean, slots) <= 1.1 * tail + 5e-324

@@ -13,7 +13,7 @@ from psidp.bridges.torch.step.layers import unfolded
 
 __all__ = ["Contribution", "Factors"]
 
-SCRATCH = {"cpu": 2**22, "cuda": 2**25}
+SCRATCH = {"cpu": 2**22, "cuda": 2**24}
 """Numbers that are unfolded or widened at a time."""
 
 ROOM = 8
@@ -116,6 +116,11 @@ class Contribution:
             self.add_rows(self._scattered(ids, g))
         self.factors, self.gathers = [], []
 
+    def clear(self) -> None:
+        """Let go of everything."""
+        self.leaf = self.rows = None
+        self.factors, self.gathers = [], []
+
     def gradients(self) -> torch.Tensor:
         """A row for each example, whatever it takes."""
         self.finish()
@@ -142,10 +147,18 @@ class Contribution:
         return plain + [f for f in self.factors if f.patch is not None]
 
     def _scattered(self, ids: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-        """A row for each example: g added up where the numbers say."""
+        """A row for each example: g added up where the numbers say, by a product with ones and zeros.
+
+        To scatter floats on a GPU would add them up in an order of its own each time.
+        """
         wide = g.float() if g.dtype == torch.bfloat16 else g
-        table = wide.new_zeros(self.examples, self.parameter.shape[0], wide.shape[2])
-        return table.scatter_add_(1, ids[..., None].expand(wide.shape), wide).flatten(1)
+        numbers = torch.arange(self.parameter.shape[0], device=ids.device)
+        step = max(1, SCRATCH[g.device.type] // max(1, ids.shape[1] * len(numbers)))
+        parts = []
+        for k in range(0, len(ids), step):
+            ones = (ids[k : k + step, None, :] == numbers[:, None]).to(wide.dtype)
+            parts.append(torch.bmm(ones, wide[k : k + step]).flatten(1))
+        return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 
 def _batched(a: torch.Tensor, b: torch.Tensor, groups: int) -> torch.Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-__all__ = ["Conv", "Gather", "Linear", "unfolded"]
+__all__ = ["Conv", "Gather", "LayerNorm", "Linear", "unfolded"]
 
 Keep = Callable[[torch.Tensor, torch.Tensor], None]
 """Called in the backward pass with the layer's input and its output's gradient."""
@@ -70,6 +70,33 @@ class Conv(torch.autograd.Function):  # type: ignore[misc]
             stride, padding, dilation, False, [0] * len(stride), groups, [True, False, False],
         )  # fmt: skip
         return back[0].to(x.dtype), *(None,) * 5
+
+
+class LayerNorm(torch.autograd.Function):  # type: ignore[misc]
+    """Numbers normalised over the last dimensions, scaled and shifted, with a gradient for x alone."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: torch.Tensor, anchor: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, eps: float,
+        keep: Keep,
+    ) -> torch.Tensor:  # fmt: skip
+        """The layer's output."""
+        y, mean, scale = torch.native_layer_norm(x, weight.shape, weight, bias, eps)
+        ctx.save_for_backward(x, mean, scale)
+        ctx.weight, ctx.keep = weight, keep
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """The gradient of x; the normalised numbers and g are kept."""
+        x, mean, scale = ctx.saved_tensors
+        ctx.keep(((x - mean) * scale).detach(), g.detach())
+        if not ctx.needs_input_grad[0]:
+            return (None,) * 6
+        back = torch.ops.aten.native_layer_norm_backward(
+            g.contiguous(), x, ctx.weight.shape, mean, scale, ctx.weight, None, [True, False, False]
+        )
+        return back[0], *(None,) * 5
 
 
 class Gather(torch.autograd.Function):  # type: ignore[misc]

@@ -137,7 +137,7 @@ class PrivateStep:
         for some, wanted, live in micro_batches(inputs, targets, who, self.micro_batch, self._device):
             recording = self._recorded(some, wanted)
             undefined += totals.add_contributions(list(recording.contributions.values()), live)
-            del recording
+            recording.clear()
         self._write(totals.noisy(self._sigma), ldexp(1.0, totals.unit) / self.expected_batch)
         self._undefined = undefined
 

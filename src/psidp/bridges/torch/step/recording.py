@@ -16,7 +16,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from psidp.bridges.torch.step.contribution import Contribution
-from psidp.bridges.torch.step.layers import Conv, Gather, Linear
+from psidp.bridges.torch.step.layers import Conv, Gather, LayerNorm, Linear
+from psidp.bridges.torch.step.lowering import lowered
 from psidp.bridges.torch.step.substitutes import SUBSTITUTES, attention_of_all
 
 __all__ = ["Recording"]
@@ -26,6 +27,22 @@ ASKED = {
     "is_contiguous", "__len__", "type", "get_device", "storage_offset", "ndimension", "nelement", "is_inference",
 }  # fmt: skip
 """What is asked of a parameter without a gradient's coming of it."""
+
+
+HANDLERS = {
+    functional.linear: "_linear",
+    torch.addmm: "_addmm",
+    torch.matmul: "_matmul",
+    torch.Tensor.matmul: "_matmul",
+    torch.Tensor.__matmul__: "_matmul",
+    torch.mm: "_matmul",
+    torch.conv1d: "_conv",
+    torch.conv2d: "_conv",
+    torch.conv3d: "_conv",
+    functional.embedding: "_embedding",
+    functional.layer_norm: "_layer_norm",
+}
+"""The methods that stand for functions which take a trainable parameter."""
 
 
 class Lifted(torch.autograd.Function):  # type: ignore[misc]
@@ -63,18 +80,6 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         self._anchor = torch.zeros((), device=first.device, requires_grad=True)
         self.marker = torch.zeros(examples, device=first.device)
         self._one: torch.Tensor = self.marker
-        self._handlers: dict[Any, Callable[..., Any]] = {
-            functional.linear: self._linear,
-            torch.addmm: self._addmm,
-            torch.matmul: self._matmul,
-            torch.Tensor.matmul: self._matmul,
-            torch.Tensor.__matmul__: self._matmul,
-            torch.mm: self._matmul,
-            torch.conv1d: self._conv,
-            torch.conv2d: self._conv,
-            torch.conv3d: self._conv,
-            functional.embedding: self._embedding,
-        }
 
     def under(self, marker: torch.Tensor) -> "Recording":
         """The recording, for one example inside `vmap`, whose number the marker stands for."""
@@ -100,6 +105,11 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
                 c.add_rows(g)
             c.leaf = None
 
+    def clear(self) -> None:
+        """Let go of everything that was recorded."""
+        for c in self.contributions.values():
+            c.clear()
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         """Run a function of torch; where it takes a trainable parameter, the recorded version of it."""
         kwargs = kwargs or {}
@@ -115,9 +125,9 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
             return self._attention(*args, **kwargs)
         if not (torch.is_grad_enabled() and any(id(x) in self._of for x in _tensors((args, kwargs)))):
             return func(*args, **kwargs)
-        handler = self._handlers.get(func)
+        handler = HANDLERS.get(func)
         if handler is not None:
-            done = handler(*args, **kwargs)
+            done = getattr(self, handler)(*args, **kwargs)
             if done is not NotImplemented:
                 return done
         if name in ASKED or name == "__get__":
@@ -148,8 +158,10 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
 
     def _lifted(self, call: Callable[..., torch.Tensor], *tensors: Any) -> torch.Tensor:
         """A call on the whole micro-batch, inside vmap."""
-        result: torch.Tensor = Lifted.apply(call, self._one, *tensors)
-        return result
+        if lowered is None:
+            result: torch.Tensor = Lifted.apply(call, self._one, *tensors)
+            return result
+        return lowered(call, len(self.marker), *tensors)
 
     def _attention(
         self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
@@ -198,6 +210,24 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
 
         w, b = weight.detach(), None if bias is None else bias.detach()
         return self._lifted(lambda x: Linear.apply(x, self._anchor, w, b, turned, keep), x)
+
+    def _layer_norm(
+        self, input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+    ) -> Any:  # noqa: A002
+        """Normalised over the last dimensions, then scaled and shifted."""
+        if not (self._trained(weight, bias) and weight.dtype == input.dtype):
+            return NotImplemented
+        scale, shift = self._of.get(id(weight)), self._of.get(id(bias))
+
+        def keep(normal: torch.Tensor, g: torch.Tensor) -> None:
+            normal, g = (x.reshape(len(x), -1, weight.numel()) for x in (normal, g))
+            if scale is not None:
+                scale.add_rows((normal * g).sum(1))
+            if shift is not None:
+                shift.add_rows(g.sum(1))
+
+        w, b = weight.detach(), None if bias is None else bias.detach()
+        return self._lifted(lambda x: LayerNorm.apply(x, self._anchor, w, b, eps, keep), input)
 
     def _conv(
         self, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
