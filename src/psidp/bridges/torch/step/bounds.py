@@ -12,7 +12,7 @@ import torch
 
 from psidp.bridges.torch.step.contribution import SCRATCH, Contribution, Factors
 
-__all__ = ["Weights", "bits_for", "parts", "rounded", "weights_of"]
+__all__ = ["Weights", "bits_for", "parts", "weights_of"]
 
 WHOLE = 51
 """Sums of one kind stay below 2^51.6, so that doubles add whole numbers exactly, in any order and split."""
@@ -83,14 +83,15 @@ def weights_of(c: Contribution, fineness: int, places: int) -> Weights:
     for ids, g in c.gathers:
         total.join(_of_gather(ids, g, places))
     if c.factors and c.gathers:  # a table that is read and multiplied with: (x + y)^2 = x^2 + y^2 + 2 x y
-        total.squares = (total.squares + _crossed(c.factors[0], *c.gathers[0], fineness)).clamp(min=0.0)
+        total.squares = (total.squares + _crossed(c.factors[0], *c.gathers[0])).clamp(min=0.0)
         total.rounding *= 2.0
     return total
 
 
 def _of_factors(f: Factors, fineness: int, places: int) -> Weights:
     """|b^T a|^2 from the matrices of inner products, and its charges."""
-    shrink, grow = rounded(f.a, bits_for(f.tokens, f.columns, f.rows, fineness))
+    f.scales = rounded(f.a, bits_for(f.tokens, f.columns, f.rows, fineness))
+    shrink, grow = f.scales
     found = []
     for part in parts(f):
         a = f.laid((f.a[part] * _as(shrink[part], f.a)).round_())
@@ -117,7 +118,7 @@ def _squares(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
         of_a, of_b = ((x[:, 0] * x[:, 0]).sum(1) for x in (a, b))
         inner, reach, largest = of_a * of_b, of_a, torch.zeros_like(of_a)  # no entry is more than the norm
     else:
-        grams = [torch.bmm(x, x.transpose(1, 2)) for x in (a, b)]
+        grams = [_gram(x) for x in (a, b)]
         of_a, of_b = (g.diagonal(dim1=1, dim2=2).sum(1) for g in grams)
         reach = torch.minimum(of_a, grams[0].abs().sum(2).amax(1))
         inner = (grams[0] * grams[1]).sum((1, 2))
@@ -127,12 +128,23 @@ def _squares(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tens
     return inner.clamp(min=0.0) + charge * 1.01, reach * (1.0 + gamma), largest
 
 
+def _gram(x: torch.Tensor) -> torch.Tensor:
+    """x x^T for each example; on a GPU in pieces of the sum, so that few examples keep all of it busy."""
+    pieces = 1
+    while x.device.type == "cuda" and len(x) * pieces < 128 and x.shape[2] % (2 * pieces) == 0 and pieces < 16:
+        pieces *= 2
+    if pieces == 1:
+        return torch.bmm(x, x.transpose(1, 2))
+    y = x.unflatten(2, (pieces, -1)).transpose(1, 2).flatten(0, 1)
+    return torch.bmm(y, y.transpose(1, 2)).unflatten(0, (-1, pieces)).sum(1)
+
+
 def _of_gather(ids: torch.Tensor, g: torch.Tensor, places: int) -> Weights:
     """The same for an embedding, whose first factor is the numbers of rows: ones and zeros."""
     tokens, columns = g.shape[1:]
     wide = g.double()
     same = (ids[:, :, None] == ids[:, None, :]).double()
-    inner = (same * torch.bmm(wide, wide.transpose(1, 2))).sum((1, 2))
+    inner = (same * _gram(wide)).sum((1, 2))
     own = (wide * wide).sum((1, 2))
     gamma = (columns + tokens * tokens + 64) * 2.0**-52
     charge = tokens * (own * (gamma + COARSE) + tokens * columns * FLUSHED)
@@ -141,9 +153,9 @@ def _of_gather(ids: torch.Tensor, g: torch.Tensor, places: int) -> Weights:
     return Weights(inner.clamp(min=0.0) + charge * 1.01, rounding, _limit(places) / largest)
 
 
-def _crossed(f: Factors, ids: torch.Tensor, g: torch.Tensor, fineness: int) -> torch.Tensor:
+def _crossed(f: Factors, ids: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
     """Upper bounds on twice the inner product of what a layer and a gather add to the same table."""
-    shrink, grow = rounded(f.a, bits_for(f.tokens, f.columns, f.rows, fineness))
+    shrink, grow = f.scales
     a = (f.a * _as(shrink, f.a)).round_()
     wide = g.double()
     at = f.b.gather(2, ids[:, None, :].expand(-1, f.tokens, -1)).double()

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from psidp.bridges.torch.noise.tensors import add_noise_, refuse_old_triton
-from psidp.bridges.torch.step.bounds import Weights, bits_for, parts, rounded, weights_of
+from psidp.bridges.torch.step.bounds import Weights, parts, weights_of
 from psidp.bridges.torch.step.contribution import Contribution, Factors
 from psidp.mechanism.clipping import IntegerGrid
 
@@ -172,15 +172,15 @@ class ClippedTotals:
             _add_rows(sums, c.rows, factor, self._fineness - FINENESS, self._as_floats)
         table = sums.view(c.parameter.shape) if c.factors or c.gathers else sums
         for f in c.factors:
-            _add_product(table.flatten(1), f, factor, self._fineness)
+            _add_product(table.flatten(1), f, factor)
         for ids, g in c.gathers:
             whole = _whole(g, factor)
             table += torch.ops.aten.embedding_dense_backward(whole, ids, len(table), -1, False)
 
 
-def _add_product(table: torch.Tensor, f: Factors, factor: torch.Tensor, fineness: int) -> None:
+def _add_product(table: torch.Tensor, f: Factors, factor: torch.Tensor) -> None:
     """Add the sum over all examples of b^T a, both of whole numbers, so that doubles add it up exactly."""
-    shrink, grow = rounded(f.a, bits_for(f.tokens, f.columns, f.rows, fineness))
+    shrink, grow = f.scales
     used = factor > 0
     shrink, grow = torch.where(used, shrink, 0.0), torch.where(used, factor * grow, 0.0)
     for part in parts(f):

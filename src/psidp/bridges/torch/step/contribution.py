@@ -32,6 +32,7 @@ class Factors:
 
     def __init__(self, a: torch.Tensor, b: torch.Tensor, patch: tuple[Any, Any] | None = None) -> None:
         self.a, self.b, self.patch = a, b, patch
+        self.scales: tuple[torch.Tensor, torch.Tensor] = (a, b)  # what a is rounded with, once its weight is known
         self.tokens, self.rows = b.shape[1], b.shape[2]
         self.columns = a.shape[2] * _volume(patch[0]) if patch else a.shape[2]
 
@@ -62,10 +63,10 @@ class Factors:
 
 
 class Contribution:
-    """What each of n examples adds to one parameter, collected use by use."""
+    """What each of n examples adds to one parameter, collected use by use; as rows where told, or where that is better."""
 
-    def __init__(self, parameter: nn.Parameter, examples: int) -> None:
-        self.parameter, self.examples = parameter, examples
+    def __init__(self, parameter: nn.Parameter, examples: int, *, as_rows: bool = False) -> None:
+        self.parameter, self.examples, self.as_rows = parameter, examples, as_rows
         self.leaf: torch.Tensor | None = None
         self.rows: torch.Tensor | None = None
         self.factors: list[Factors] = []
@@ -133,7 +134,7 @@ class Contribution:
         return total.view(self.examples, *self.parameter.shape).to(self.parameter.dtype)
 
     def _add(self, factors: Factors) -> None:
-        if self.parameter.dtype == torch.float64 or factors.smaller_as_rows:
+        if self.as_rows or self.parameter.dtype == torch.float64 or factors.smaller_as_rows:
             self.add_rows(factors.gradients())
         else:
             self.factors.append(factors)

@@ -72,9 +72,9 @@ class Lifted(torch.autograd.Function):  # type: ignore[misc]
 class Recording(TorchFunctionMode):  # type: ignore[misc]
     """Sees every use of the trainable parameters; `contributions` has what the examples add to each, in their order."""
 
-    def __init__(self, parameters: dict[str, nn.Parameter], examples: int) -> None:
+    def __init__(self, parameters: dict[str, nn.Parameter], examples: int, *, as_rows: bool = False) -> None:
         super().__init__()
-        self.contributions = {name: Contribution(p, examples) for name, p in parameters.items()}
+        self.contributions = {name: Contribution(p, examples, as_rows=as_rows) for name, p in parameters.items()}
         self._of = {id(p): self.contributions[name] for name, p in parameters.items()}
         first = next(iter(parameters.values()))
         self._anchor = torch.zeros((), device=first.device, requires_grad=True)
