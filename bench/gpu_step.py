@@ -1,11 +1,12 @@
 """The private step on a GPU: time and memory beside the same step in floats with torch's own noise, on real models.
 
-Also a script of its own: python bench/gpu_step.py [same] [places] [step] [draws] [parts] [large], wherever a CUDA device is.
+Also a script of its own where there is a CUDA device: bench/gpu_step.py [same] [places] [step] [draws] [parts] [large].
 """
 
 import gc
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -106,9 +107,7 @@ def _transformer(torch: Any, width: int, depth: int) -> Any:
     return Stack().to(DEVICE)
 
 
-def _private(
-    torch: Any, model: Any, micro: int, draw: int, slots: int | None = 0, memory: int | None = None
-) -> Any:
+def _private(torch: Any, model: Any, micro: int, draw: int, slots: int | None = 0, memory: int | None = None) -> Any:
     """Ours, with as many places as examples unless told."""
     from psidp.bridges.torch import PrivateStep
 
@@ -168,7 +167,7 @@ def _beside(report: Report, name: str, kind: str, seed: int) -> None:
         try:
             call = _contender(torch, who, model, micro, draw)
             peak = _peak(torch, call, model, inputs, targets) / 2**30
-            times = sorted(milliseconds(torch, lambda call=call: call(inputs, targets)) for _ in range(5))
+            times = sorted(milliseconds(torch, partial(call, inputs, targets)) for _ in range(5))
             found[who] = times[2], peak
             report.add(f"{name}, {kind}: {who}", times[2], "ms", note=f"peak {peak:.2f} GiB")
         except (ImportError, torch.cuda.OutOfMemoryError) as error:
@@ -227,8 +226,10 @@ def large(seed: int) -> Report:
                     call(inputs, targets)
 
             peak = _peak(torch, cast, model, inputs, targets) / 2**30
-            time = min(milliseconds(torch, lambda: cast(inputs, targets)) for _ in range(3))
-            report.add(f"{size / 1e6:.0f} M, draw {draw}, micro-batch {micro}: {who}", time, "ms", note=f"{peak:.1f} GiB")
+            time = min(milliseconds(torch, partial(cast, inputs, targets)) for _ in range(3))
+            report.add(
+                f"{size / 1e6:.0f} M, draw {draw}, micro-batch {micro}: {who}", time, "ms", note=f"{peak:.1f} GiB"
+            )
         except Exception as error:
             report.say(f"{size / 1e6:.0f} M, micro-batch {micro}: {who}", f"{type(error).__name__}: {str(error)[:90]}")
         call = cast = model = inputs = targets = None

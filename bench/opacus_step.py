@@ -7,12 +7,10 @@ from typing import Any
 __all__ = ["opacus_step"]
 
 
-def opacus_step(
-    kind: str, model: Any, micro: int, draw: int, clip: float, noise: float
-) -> Callable[[Any, Any], None]:
-    """Clipped, added up and noised by Opacus' own modules and optimizers; the loss is cross entropy, a mean over tokens.
+def opacus_step(kind: str, model: Any, micro: int, draw: int, clip: float, noise: float) -> Callable[[Any, Any], None]:
+    """Clipped, added up and noised by Opacus' own modules and optimizers; cross entropy, a mean over tokens.
 
-    Ghost clipping's own loss class wants one number for each example; where there are tokens, their mean is that number.
+    Ghost clipping's own loss class wants one number for each example: the mean over its tokens.
     """
     import torch
     from opacus import GradSampleModule

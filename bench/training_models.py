@@ -1,5 +1,6 @@
 """The eight models of the training benchmark, small versions of what people train, with a batch of random examples."""
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -96,7 +97,7 @@ class Bag(nn.Module):
 
 def _mlp(*sizes: int) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for before, after in zip(sizes, sizes[1:], strict=False):
+    for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 

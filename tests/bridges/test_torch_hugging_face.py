@@ -34,9 +34,7 @@ def bert(attention):
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     shape = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
     setting = {"vocab_size": 50, "max_position_embeddings": 16, **shape, **rates}
-    return transformers.BertForSequenceClassification(
-        transformers.BertConfig(attn_implementation=attention, **setting)
-    )
+    return transformers.BertForSequenceClassification(transformers.BertConfig(attn_implementation=attention, **setting))
 
 
 def llama(attention):

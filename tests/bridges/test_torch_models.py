@@ -128,14 +128,16 @@ class Adapted(nn.Module):
 
 def images():
     return nn.Sequential(
-        nn.Conv2d(3, 8, 3, 2, 1), nn.GroupNorm(2, 8), nn.ReLU(), nn.Conv2d(8, 8, 3, padding="same", groups=2), nn.ReLU(),
-        nn.Conv2d(8, 40, 3, 2, dilation=1, bias=False), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Conv2d(3, 8, 3, 2, 1), nn.GroupNorm(2, 8), nn.ReLU(), nn.Conv2d(8, 8, 3, padding="same", groups=2),
+        nn.ReLU(), nn.Conv2d(8, 40, 3, 2, dilation=1, bias=False), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
         nn.Linear(40, 3),
     )  # fmt: skip
 
 
 def line():
-    return nn.Sequential(nn.Conv1d(3, 5, 3, 2, 1, 2), nn.ReLU(), nn.ConvTranspose1d(5, 4, 3), nn.Flatten(), nn.Linear(24, 3))
+    return nn.Sequential(
+        nn.Conv1d(3, 5, 3, 2, 1, 2), nn.ReLU(), nn.ConvTranspose1d(5, 4, 3), nn.Flatten(), nn.Linear(24, 3)
+    )
 
 
 def encoder():
@@ -295,3 +297,43 @@ def test_factors_of_any_size_stay_inside_the_bound_and_fill_it(tokens, seed):
         assert i > 1 or weight == 0
         if norm > clip and i in (2, 3, 5):
             assert weight > 0.98 * totals.bound**2
+
+
+def test_the_step_names_the_parameters_that_no_faster_way_covers():
+    torch.manual_seed(3)
+    make, examples = MODELS["bare parameters"]
+    step = PrivateStep(make(), cross_entropy, clip=1.0, noise_multiplier=1.0, expected_batch=5)
+    assert step.copied == []
+    step(*examples(5))
+    assert step.copied == ["token", "places", "scale", "matrix"]
+    make, examples = MODELS["GPT, tied"]
+    step = PrivateStep(make(), cross_entropy, clip=1.0, noise_multiplier=1.0, expected_batch=5)
+    step(*examples(5))
+    assert step.copied == []
+
+
+class Deciding(nn.Module):
+    """Looks at its input before it decides."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.line, self.how = nn.Linear(3, 3), how
+
+    def forward(self, x):
+        return self.how(self.line(x))
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        (lambda y: y if y.sum() > 0 else -y, r"inner \(Deciding\) must not decide by the values of its input"),
+        (lambda y: y * y.max().item(), r"inner \(Deciding\) must not read values out of its input"),
+        (lambda y: y[y > 0].sum() + y, r"inner \(Deciding\) makes tensors whose size depends on the values"),
+    ],
+)
+def test_what_vmap_cannot_split_is_refused_by_module(how, sentence):
+    model = nn.Sequential()
+    model.add_module("inner", Deciding(how))
+    step = PrivateStep(model, cross_entropy, clip=1.0, noise_multiplier=1.0, expected_batch=5)
+    with pytest.raises(ValueError, match=sentence):
+        step(torch.randn(5, 3), torch.zeros(5, dtype=torch.long))

@@ -32,7 +32,7 @@ FLUSHED = 2.0**-210
 
 @dataclass
 class Weights:
-    """For each example: squares of the gradient's norm, of what rounding adds to it in units, and the largest factor."""
+    """For each example: the squared norm of its gradient, of what rounding adds in units, and the largest factor."""
 
     squares: torch.Tensor
     rounding: torch.Tensor

@@ -1,7 +1,7 @@
-"""What the examples of a micro-batch add to one parameter: gradients as rows, or the factors of which they are products.
+"""What the examples of a micro-batch add to one parameter: gradients as rows, or factors of which they are products.
 
-A row for each example where that is the smaller; otherwise two factors (activations and output gradients, or the numbers
-of rows in a table and what goes there), of which no product is formed before all examples are added up.
+A row for each example where that is the smaller; otherwise two factors (activations and output gradients, or the
+numbers of rows in a table and what goes there), of which no product is formed before all examples are added up.
 """
 
 from typing import Any
@@ -38,13 +38,13 @@ class Factors:
 
     @property
     def smaller_as_rows(self) -> bool:
-        """Whether gradients of single examples take less room than the factors; on a CPU, less time and not much room."""
+        """Whether gradients of single examples take less room than the factors; on a CPU, less time."""
         factors, gradient = self.tokens * (self.rows + self.columns), self.rows * self.columns
         if self.b.device.type != "cpu":
-            return factors >= gradient
+            return bool(factors >= gradient)
         as_rows = gradient * (0.02 * self.tokens + 0.8)
         as_factors = factors * (0.06 * self.tokens + 3.0) + 0.05 * self.tokens * gradient
-        return ROOM * factors >= gradient and as_rows <= as_factors
+        return bool(ROOM * factors >= gradient and as_rows <= as_factors)
 
     def laid(self, a: torch.Tensor) -> torch.Tensor:
         """Some examples of a, or what was made of it, as matrices."""
@@ -56,18 +56,18 @@ class Factors:
         """A row for each example."""
         step = max(1, SCRATCH[self.b.device.type] // max(1, self.tokens * self.columns))
         parts = [
-            _batched(self.laid(self.a[k : k + step]), self.b[k : k + step], groups)
-            for k in range(0, len(self.b), step)
+            _batched(self.laid(self.a[k : k + step]), self.b[k : k + step], groups) for k in range(0, len(self.b), step)
         ]
         return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 
 class Contribution:
-    """What each of n examples adds to one parameter, collected use by use; as rows where told, or where that is better."""
+    """What each of n examples adds to one parameter, use by use; as rows where told, or where that is better."""
 
     def __init__(self, parameter: nn.Parameter, examples: int, *, as_rows: bool = False) -> None:
         self.parameter, self.examples, self.as_rows = parameter, examples, as_rows
         self.leaf: torch.Tensor | None = None
+        self.copied = False
         self.rows: torch.Tensor | None = None
         self.factors: list[Factors] = []
         self.gathers: list[tuple[torch.Tensor, torch.Tensor]] = []

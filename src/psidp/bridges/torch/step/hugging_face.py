@@ -1,4 +1,4 @@
-"""Hugging Face models inside `vmap`: their attention masks without a look at the values, their layers without checkpoints.
+"""Hugging Face models inside `vmap`: attention masks without a look at their values, layers without checkpoints.
 
 transformers leaves a mask out where no example of the batch has padding: one example would decide for the others which
 kernel computes them. It has a switch for graphs whose values nobody can read, and that is what a pass of ours is.

@@ -15,7 +15,7 @@ from psidp.bridges.torch.step.examples import Examples, count, mapped, micro_bat
 from psidp.bridges.torch.step.hugging_face import split
 from psidp.bridges.torch.step.recording import Recording
 from psidp.bridges.torch.step.rng import Watch, renew, set_aside
-from psidp.bridges.torch.step.slots import enough, even, order, overflow
+from psidp.bridges.torch.step.slots import RARE, enough, even, order, overflow
 from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
 from psidp.bridges.torch.step.vmap_refusal import refusal
 from psidp.symbols import Symbol, finite, symbol, whole
@@ -26,7 +26,7 @@ MEMORY, FEWEST, MOST = 2**31, 16, 256
 """Unless told, so many examples at a time that their gradients would take these bytes, or between 16 and 256."""
 
 ROWS = 2**34
-"""On a GPU, where they are the faster, gradients of single examples are formed if they take no more than these bytes."""
+"""On a GPU gradients of single examples are formed if they take no more than these bytes: there they are faster."""
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
 CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
@@ -54,13 +54,16 @@ class PrivateStep:
         clip: largest L2 norm of one example's gradient, C, in [2^-100, 2^101).
         noise_multiplier: sigma over clip, in [2^-100, 2^100].
         expected_batch: what the sum is divided by, the expected size of a draw: sampling rate times size of the data.
-        micro_batch: examples at a time at most; micro-batches are all of one size, filled up with zeros.
-        memory: or the bytes that per-example gradients may take, from which micro_batch follows; activations come on
-            top. Unless told, 2^30, or one example, or an eighth of the expected draw.
+        micro_batch: examples at a time at most; micro-batches are all of one size, filled up with zeros. Unless told,
+            the expected draw, or 256, or fewer for a large model.
+        memory: bytes that gradients of single examples may take. Without micro_batch, it follows from them. On a GPU
+            these gradients are formed where they fit, into 2^34 bytes unless told; where they do not, activations and
+            output gradients are kept instead. Activations come on top.
         slots: places, all of which are computed; empty ones cost as much as full ones. Unless told, so many that a
-            Poisson draw exceeds them once in 2^40 steps: about expected_batch + 8 sqrt(expected_batch). With 0, only as
-            many as were drawn: then one other example changes its place with a neighbour, and can move the sum by up
-            to twice the clip more.
+            Poisson draw exceeds them once in 2^40 steps: 2.0 times a draw of 64, 1.48 of 256, 1.23 of 1,024, 1.11 of
+            4,096. With 0, only as many as were drawn: then one other example changes its place with a neighbour, and
+            can move the sum by up to twice the clip more.
+        kappa: or the chance at most of a draw to exceed the places, from which slots follow.
 
     Examples:
         >>> model, loss = nn.Linear(3, 1), nn.functional.mse_loss
@@ -81,6 +84,7 @@ class PrivateStep:
         micro_batch: int | None = None,
         memory: int | None = None,
         slots: int | None = None,
+        kappa: float | None = None,
     ) -> None:
         self.parameters = trainable(model)
         if isinstance(loss, type):
@@ -101,7 +105,7 @@ class PrivateStep:
                 "expected_batch (the expected size of a draw, a public number) must be in (0, inf), "
                 f"got expected_batch={expected_batch}."
             )
-        self.micro_batch, self.slots = self._places(self._size(micro_batch, memory), slots)
+        self.micro_batch, self.slots = self._places(self._size(micro_batch, memory), slots, _chance(kappa, slots))
         room = ROWS if memory is None else memory
         self._as_rows = self._device.type == "cuda" and self.micro_batch * bytes_of_one(self.parameters) <= room
         self._most_places = max(self.slots, self.micro_batch, ceil(self.expected_batch))
@@ -110,6 +114,7 @@ class PrivateStep:
         self._model, self._loss = model, loss
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
         self._watched: set[tuple[bool, ...]] = set()
+        self._copied: set[str] = set()
 
     def __repr__(self) -> str:
         return (
@@ -123,6 +128,11 @@ class PrivateStep:
         if self.micro_batch == 1:
             return 0.0
         return overflow(self.expected_batch, self.slots) if self.slots else 1.0
+
+    @property
+    def copied(self) -> list[str]:
+        """Parameters of which every example is given a copy, since no faster way is known; complete after one step."""
+        return [name for name in self.parameters if name in self._copied]
 
     @property
     def undefined(self) -> int:
@@ -195,6 +205,7 @@ class PrivateStep:
                 raise told from error
         model.check()
         self._watched.add(modes)
+        self._copied |= {name for name, c in recording.contributions.items() if c.copied}
         return recording
 
     def _loss_of_one(self, inputs: Examples, targets: Examples) -> torch.Tensor:
@@ -239,9 +250,9 @@ class PrivateStep:
             return max(1, memory // one)
         return min(max(FEWEST, min(MOST, MEMORY // one)), max(FEWEST, ceil(self.expected_batch)))
 
-    def _places(self, most: int, slots: int | None) -> tuple[int, int]:
+    def _places(self, most: int, slots: int | None, chance: float) -> tuple[int, int]:
         """Examples at a time, evenly, and places; where all examples have the only place, none need be empty."""
-        need = enough(self.expected_batch) if slots is None else whole("slots", slots or 1)
+        need = enough(self.expected_batch, chance) if slots is None else whole("slots", slots or 1)
         if slots == 0 or most == 1:
             return most, 0
         size = even(need, most)
@@ -251,6 +262,17 @@ class PrivateStep:
     def _device(self) -> torch.device:
         """Where the parameters are."""
         return next(iter(self.parameters.values())).device
+
+
+def _chance(kappa: float | None, slots: int | None) -> float:
+    """How often a draw may exceed its places, or a refusal."""
+    if kappa is None:
+        return RARE
+    if slots is not None:
+        raise TypeError(f"give slots (places) or kappa (how often a draw exceeds them), not both, got slots={slots}.")
+    if not 0.0 < symbol("kappa").number(kappa) < 1.0:
+        raise ValueError(f"kappa (chance of a draw to exceed its places) must be in (0, 1), got kappa={kappa}.")
+    return float(kappa)
 
 
 def _product_up(a: float, b: float) -> float:

@@ -1,8 +1,8 @@
 """One pass over a micro-batch: what each trainable parameter met in it, example by example, and no weight gradient.
 
-The model runs once under `vmap`, which keeps examples apart by construction, with ordinary autograd outside. Every use of
-a trainable parameter is seen on the way: a linear layer, a convolution or an embedding leaves its input and its output's
-gradient; anything else is given a copy of the parameter for each example, whose gradients are the examples' own.
+The model runs once under `vmap`, which keeps examples apart by construction, with ordinary autograd outside. Every use
+of a trainable parameter is seen on the way: a linear layer, a convolution or an embedding leaves its input and its
+output's gradient; anything else is given a copy of the parameter for each example, with gradients of their own.
 docs/design/step.md, claim 9.
 """
 
@@ -151,6 +151,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
 
         def copies() -> torch.Tensor:
             if c.leaf is None:
+                c.copied = True
                 c.leaf = c.parameter.detach().expand(len(self.marker), *c.parameter.shape).requires_grad_()
             return c.leaf
 
@@ -180,17 +181,17 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         plain = bias is None or id(bias) in self._of or (isinstance(bias, nn.Parameter) and not bias.requires_grad)
         return isinstance(weight, nn.Parameter) and plain
 
-    def _linear(self, input: Any, weight: Any, bias: Any = None) -> Any:  # noqa: A002  as torch calls it
+    def _linear(self, input: Any, weight: Any, bias: Any = None) -> Any:
         if not self._trained(weight, bias):
             return NotImplemented
         return self._product(input, weight, bias, turned=False)
 
-    def _addmm(self, input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:  # noqa: A002
+    def _addmm(self, input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
         if not (self._trained(mat2, input) and beta == 1 and alpha == 1 and input.ndim == 1):
             return NotImplemented
         return self._product(mat1, mat2, input, turned=True)
 
-    def _matmul(self, input: Any, other: Any) -> Any:  # noqa: A002
+    def _matmul(self, input: Any, other: Any) -> Any:
         if not (id(other) in self._of and id(input) not in self._of and other.ndim == 2):
             return NotImplemented
         return self._product(input, other, None, turned=True)
@@ -213,7 +214,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
 
     def _layer_norm(
         self, input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-    ) -> Any:  # noqa: A002
+    ) -> Any:
         """Normalised over the last dimensions, then scaled and shifted."""
         if not (self._trained(weight, bias) and weight.dtype == input.dtype):
             return NotImplemented
@@ -232,7 +233,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
     def _conv(
         self, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
         groups: int = 1,
-    ) -> Any:  # fmt: skip  # noqa: A002
+    ) -> Any:  # fmt: skip
         """A convolution."""
         if not self._trained(weight, bias):
             return NotImplemented
@@ -260,7 +261,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
     def _embedding(
         self, input: Any, weight: Any, padding_idx: int | None = None, max_norm: Any = None, norm_type: float = 2.0,
         scale_grad_by_freq: bool = False, sparse: bool = False,
-    ) -> Any:  # fmt: skip  # noqa: A002
+    ) -> Any:  # fmt: skip
         """Rows by number; those of padding_idx have no gradient."""
         if max_norm is not None or scale_grad_by_freq or sparse or input.is_floating_point():
             return NotImplemented
@@ -303,4 +304,3 @@ def _tensors(value: Any) -> Any:
     elif isinstance(value, tuple | list):
         for item in value:
             yield from _tensors(item)
-

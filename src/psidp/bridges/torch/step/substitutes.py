@@ -18,7 +18,7 @@ def recurrent(kind: str) -> Any:
     def run(
         input: Any, hx: Any, weights: Any, bias: bool, layers: int, dropout: float, training: bool, both: bool,
         batch_first: bool = False,
-    ) -> Any:  # fmt: skip  # noqa: A002  as torch calls it
+    ) -> Any:  # fmt: skip
         if not (isinstance(bias, bool) and isinstance(input, torch.Tensor)):
             return NotImplemented  # packed sequences, whose steps have other numbers of examples
         ways, parts = 2 if both else 1, 4 if bias else 2
@@ -68,7 +68,7 @@ def embedding_bag(
     input: Any, weight: Any, offsets: Any = None, max_norm: Any = None, norm_type: float = 2.0,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
     include_last_offset: bool = False, padding_idx: int | None = None,
-) -> Any:  # fmt: skip  # noqa: A002
+) -> Any:  # fmt: skip
     """Sums or means of rows of a table."""
     if input.ndim != 2 or offsets is not None or mode == "max" or max_norm is not None or scale_grad_by_freq or sparse:
         return NotImplemented
@@ -101,8 +101,8 @@ def multi_head_attention(
         return NotImplemented
     if use_separate_proj_weight:
         parts = [None] * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        q, k, v = (functional.linear(x, w, b) for x, w, b in zip((query, key, value), weights, parts, strict=True))
+        slices = zip((query, key, value), (q_proj_weight, k_proj_weight, v_proj_weight), parts, strict=True)
+        q, k, v = (functional.linear(x, w, b) for x, w, b in slices)
     elif query is key and key is value:
         q, k, v = functional.linear(query, in_proj_weight, in_proj_bias).chunk(3, -1)
     else:
@@ -113,7 +113,7 @@ def multi_head_attention(
     q, k, v = (x.reshape(len(x), examples, num_heads, -1).permute(1, 2, 0, 3) for x in (q, k, v))
     mask = _mask(attn_mask, key_padding_mask, examples, num_heads, q.dtype)
     dropout_p = dropout_p if training else 0.0
-    weights = None
+    weights: Any = None
     if need_weights:
         scores = q @ k.transpose(-1, -2) / sqrt(q.shape[-1])
         weights = (scores if mask is None else scores + mask).softmax(-1)
@@ -128,8 +128,11 @@ def multi_head_attention(
 
 def _mask(of_pairs: Any, of_keys: Any, examples: int, heads: int, dtype: Any) -> Any:
     """Both masks as one that is added to the scores."""
+
     def added(mask: Any) -> Any:
-        return torch.zeros_like(mask, dtype=dtype).masked_fill(mask, float("-inf")) if mask.dtype == torch.bool else mask
+        return (
+            torch.zeros_like(mask, dtype=dtype).masked_fill(mask, float("-inf")) if mask.dtype == torch.bool else mask
+        )
 
     pairs = None if of_pairs is None else added(of_pairs)
     if pairs is not None and pairs.ndim == 3:
@@ -148,9 +151,9 @@ def attention_of_all(
     mask = attn_mask
     if mask is not None:
         mask = mask.flatten(0, 1) if mask.ndim == 5 else mask.unsqueeze(1) if mask.ndim == 3 else mask
-    some = [x.flatten(0, 1) for x in (query, key, value)]
+    q, k, v = (x.flatten(0, 1) for x in (query, key, value))
     seen = functional.scaled_dot_product_attention(
-        *some, attn_mask=mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
+        q, k, v, attn_mask=mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
     )
     return seen.unflatten(0, (len(query), 1))
 

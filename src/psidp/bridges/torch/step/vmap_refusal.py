@@ -1,4 +1,4 @@
-"""What `vmap` says of a model that it cannot split into examples, as one sentence that names the module and what to do."""
+"""What `vmap` says of a model that it cannot split into examples, as one sentence with the module and what to do."""
 
 from types import TracebackType
 
@@ -7,10 +7,10 @@ from torch import nn
 __all__ = ["refusal"]
 
 SENTENCES = {
-    "randomness": "model and loss must draw random numbers for each example, into new tensors. Write torch.rand_like(x) for "
-    "torch.empty(...).uniform_(), and nn.Dropout for masks of your own.",
-    "out= or view ops": "model must not change parameters and buffers as it runs, as {where} does: they would tell how many "
-    "examples were drawn. Put that part into eval mode, if it has one, or leave it out.",
+    "randomness": "model and loss must draw random numbers for each example, into new tensors. Write "
+    "torch.rand_like(x) for torch.empty(...).uniform_(), and nn.Dropout for masks of your own.",
+    "out= or view ops": "model must not change parameters and buffers as it runs, as {where} does: they would tell how "
+    "many examples were drawn. Put that part into eval mode, if it has one, or leave it out.",
     "data-dependent control flow": "{where} must not decide by the values of its input: each example would decide for "
     "all of its batch. Compute both and choose with torch.where; of a mask, give the model one for each example.",
     ".item()": "{where} must not read values out of its input, with .item() or the like: each example would decide for "
@@ -19,10 +19,8 @@ SENTENCES = {
     "{what}. Write it with others, or freeze that part and run it beforehand.",
     "dynamic shape": "{where} makes tensors whose size depends on the values of its input, so that examples cannot be "
     "computed side by side: {what}. Use torch.where, or take micro_batch=1.",
-    "gradient checkpointing": "{where} uses gradient checkpointing, which runs a part again where examples are no longer "
-    "kept apart. Switch it off and take a smaller micro_batch.",
-    "Checkpointing": "{where} uses gradient checkpointing, which runs a part again where examples are no longer kept apart. "
-    "Switch it off and take a smaller micro_batch.",
+    "heckpointing": "{where} uses gradient checkpointing, which runs a part again where examples are no longer kept "
+    "apart. Switch it off and take a smaller micro_batch.",
 }
 """By a piece of torch's own message."""
 
