@@ -9,7 +9,18 @@ import numpy as np
 import scipy
 from rich.console import Console
 
-OTHERS = {"__init__", "__main__", "device", "timing", "cube_peers", "curator_peers", "noise_peers", "strategy_peers"}
+OTHERS = {
+    "__init__",
+    "__main__",
+    "device",
+    "timing",
+    "training_models",
+    "cube_peers",
+    "curator_peers",
+    "noise_peers",
+    "opacus_step",
+    "strategy_peers",
+}
 FILES = {p.stem.replace("_", "-"): p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in OTHERS}
 NAMES = sorted(FILES)
 

@@ -91,7 +91,6 @@ def test_what_only_looks_like_these_is_taken(model):
         ({"micro_batch": 0}, ValueError, "micro_batch must be a whole number of at least 1, got micro_batch=0"),
         ({"micro_batch": 2.0}, ValueError, "micro_batch must be a whole number"),
         ({"memory": 10}, ValueError, "memory .* must be at least 48, what one example takes, got memory=10"),
-        ({"memory": 1000, "micro_batch": 3}, ValueError, "or memory .*, not both"),
         ({"slots": -1}, ValueError, "slots must be a whole number of at least 1"),
         ({"loss": None}, TypeError, "loss must be callable"),
         ({"loss": nn.MSELoss}, TypeError, r"got a class. Make one: MSELoss\(\)"),

@@ -106,6 +106,18 @@ def test_unless_told_a_step_has_places_enough():
     assert 0 < step.kappa <= RARE
 
 
+@pytest.mark.parametrize("kappa", [1e-3, 1e-6, 1e-19])
+def test_places_follow_from_how_often_a_draw_may_exceed_them(kappa):
+    common = {"clip": 1.0, "noise_multiplier": 1.0, "expected_batch": 64, "micro_batch": 8}
+    step = PrivateStep(nn.Linear(2, 1), nn.functional.mse_loss, kappa=kappa, **common)
+    assert 0 < step.kappa <= kappa
+    assert step.slots - 8 < enough(64.0, kappa) <= step.slots
+    with pytest.raises(TypeError, match=r"give slots .* or kappa .*, not both"):
+        PrivateStep(nn.Linear(2, 1), nn.functional.mse_loss, kappa=kappa, slots=100, **common)
+    with pytest.raises(ValueError, match=r"kappa .* must be in .*, got kappa=0.0"):
+        PrivateStep(nn.Linear(2, 1), nn.functional.mse_loss, kappa=0.0, **common)
+
+
 @pytest.mark.parametrize(("total", "slots", "size"), [(7, 0, 3), (7, 12, 4), (0, 4, 4), (0, 0, 4), (5, 5, 8)])
 def test_every_example_is_in_one_place_and_empty_places_hold_zeros(total, slots, size):
     x = torch.arange(1.0, total + 1)[:, None].expand(total, 3)
@@ -125,8 +137,8 @@ def test_how_many_micro_batches_there_are_does_not_depend_on_the_draw():
         nn.Linear(2, 1), nn.functional.mse_loss, clip=1.0, noise_multiplier=1.0, expected_batch=4, micro_batch=2
     )
     calls = []
-    gradients = step.gradients
-    step.gradients = lambda x, y: calls.append(1) or gradients(x, y)
+    recorded = step._recorded
+    step._recorded = lambda x, y: calls.append(1) or recorded(x, y)
     numbers = set()
     for n in (0, 3, step.slots):
         calls.clear()
@@ -140,6 +152,11 @@ def test_how_many_micro_batches_there_are_does_not_depend_on_the_draw():
 def test_the_chance_to_exceed_the_places_is_never_rounded_down(mean, slots):
     with mpmath.workdps(60):
         m, s = mpmath.mpf(mean) + 1, mpmath.mpf(slots) + 1
-        chernoff = mpmath.exp(s - m - s * mpmath.log(s / m))
-        assert overflow(mean, slots) >= chernoff > 0
-        assert overflow(mean, slots) <= 1.1 * chernoff + 5e-324
+        first = mpmath.exp(s * mpmath.log(m) - m - mpmath.loggamma(s + 1))
+        tail, term, k = first, first, s
+        while term > tail * mpmath.mpf(10) ** -20:
+            k += 1
+            term *= m / k
+            tail += term
+        assert overflow(mean, slots) >= tail > 0
+        assert overflow(mean, slots) <= 1.1 * tail + 5e-324

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 from psidp.bridges.torch import PrivateStep
 from psidp.bridges.torch.step import private_step as step_module
 from psidp.bridges.torch.step.batch_dependence import dependence
-from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of
+from psidp.bridges.torch.step.clipping import ClippedTotals
 
 QUIET = 2.0**-90
 """A noise multiplier that leaves nothing to see, for the deterministic part."""
@@ -63,7 +63,7 @@ def seen(monkeypatch):
     kept = []
 
     def noisy(self, sigma):
-        kept.append(self._units.tolist())
+        kept.append(self.units.tolist())
         return original(self, sigma)
 
     original = ClippedTotals.noisy
@@ -96,7 +96,8 @@ def test_neighbouring_draws_differ_by_at_most_the_clip_one_example_at_a_time(nam
     for i in range(8):
         others = torch.arange(8) != i
         step(x[others], y[others])
-        assert moved(seen[0], seen[-1]) <= bound_of(clip)[0] ** 2
+        assert moved(seen[0], seen[-1]) <= step._totals().bound ** 2
+        assert Fraction(step._totals().bound) * Fraction(2) ** step._totals().unit <= Fraction(clip)
     assert any(map(any, seen))
 
 
@@ -116,7 +117,7 @@ def test_neighbouring_draws_in_the_same_places_differ_by_at_most_the_clip(name, 
         who[:] = np.where(everyone == i, -1, everyone)
         step(x, y)
         assert moved(seen[0], seen[-1]) + step.undefined > 0
-        assert moved(seen[0], seen[-1]) <= bound_of(1.0)[0] ** 2
+        assert moved(seen[0], seen[-1]) <= step._totals().bound ** 2
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -153,11 +154,11 @@ def test_the_gradient_is_the_exact_sum_of_what_each_example_adds_over_a_public_n
     step(x, y)
     expected = [0] * len(seen[0])
     for i in range(10):
-        alone = ClippedTotals(list(step.parameters.values()), 1.0)
-        alone.add(step.gradients(x[i : i + 1], y[i : i + 1]), torch.ones(1, dtype=torch.bool))
-        expected = [a + b for a, b in zip(expected, alone._units.tolist(), strict=True)]
+        alone = step.contributions(x[i : i + 1], y[i : i + 1])[0].tolist()
+        assert sum(k * k for k in alone) <= step._totals().bound ** 2
+        expected = [a + b for a, b in zip(expected, alone, strict=True)]
     assert seen[0] == expected
-    scale = Fraction(2.0**-30 / 7.0)
+    scale = Fraction(2.0 ** step._totals().unit / 7.0)
     got = torch.cat([p.grad.reshape(-1) for p in model.parameters()]).tolist()
     assert got == [float(np.float32(float(Fraction(k) * scale))) for k in expected]
 
@@ -184,7 +185,7 @@ def test_what_is_divided_by_does_not_depend_on_the_draw():
     once = model.weight.grad
     step(x.repeat(5, 1), y.repeat(5, 1))
     assert torch.allclose(model.weight.grad, 5 * once, rtol=1e-6)  # float32
-    assert float(once.norm()) == pytest.approx(1 / 8, rel=1e-6)
+    assert float(once.norm()) == pytest.approx(1 / 8, rel=1e-5)
 
 
 @pytest.mark.parametrize("slots", [0, None])
@@ -200,7 +201,7 @@ def test_the_noise_is_never_less_than_asked_for():
     for multiplier in (0.1, 0.7, 1.1, 1 / 3, 123.456):
         for clip in (0.1, 1 / 3, 5.7):
             step = made(nn.Linear(2, 2), noise_multiplier=multiplier, clip=clip)
-            unit = bound_of(clip)[1]
+            unit = step._totals().unit
             sigma = Fraction(step._sigma) * Fraction(2) ** unit
             assert (
                 Fraction(multiplier) * Fraction(clip)
@@ -264,7 +265,7 @@ def test_a_parameter_may_be_a_single_number_or_empty():
     model = Scaled()
     step = made(model, loss=mse_loss)
     step(torch.ones(4, 1), torch.zeros(4, 1))
-    assert float(model.scale.grad) == 4 / 8
+    assert float(model.scale.grad) == pytest.approx(4 / 8, rel=1e-5)  # clipped: what roundings can do is charged
     assert model.nothing.grad.shape == (0, 3)
     assert dependence(step, torch.ones(4, 1), torch.zeros(4, 1)).by_company == 0
 
@@ -307,7 +308,7 @@ def test_cudnn_is_left_as_it_was_found():
 
 @pytest.mark.parametrize(
     ("settings", "size"),
-    [({"memory": 16 * 100}, 100), ({"memory": 16 * 100 + 15}, 100), ({"memory": 16}, 1), ({}, 125)],
+    [({"memory": 16 * 100}, 100), ({"memory": 16 * 100 + 15}, 100), ({"memory": 16}, 1), ({}, 256)],
 )
 def test_a_bound_on_memory_sets_the_micro_batch(settings, size):
     step = made(nn.Linear(3, 1), loss=mse_loss, micro_batch=None, expected_batch=1000.0, slots=0, **settings)

@@ -23,10 +23,10 @@ def write_squares(g: torch.Tensor, partial: torch.Tensor, column: int, lanes: in
     )  # fmt: skip
 
 
-def add_units(totals: torch.Tensor, g: torch.Tensor, factor: torch.Tensor) -> None:
-    """Add to the totals each row of g times its factor, cut toward zero."""
+def add_units(sums: torch.Tensor, g: torch.Tensor, factor: torch.Tensor, step: float) -> None:
+    """Add to the sums each row of g times its factor, cut toward zero, times step."""
     rows, n = g.shape
-    _add_units[(triton.cdiv(n, BLOCK),)](totals, g, factor, n, rows, BLOCK=BLOCK, num_warps=1)
+    _add_units[(triton.cdiv(n, BLOCK),)](sums, g, factor, n, rows, step, BLOCK=BLOCK, num_warps=1)
 
 
 @triton.jit
@@ -51,11 +51,11 @@ def _squares(
 
 
 @triton.jit
-def _add_units(totals, g, factor, n, rows, BLOCK: tl.constexpr):
+def _add_units(sums, g, factor, n, rows, step, BLOCK: tl.constexpr):
     """One stretch of all rows."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     here = at < n
-    total = tl.load(totals + at, mask=here, other=0)
+    total = tl.zeros((BLOCK,), tl.int64)
     row = g + at
     for k in range(rows):
         scale = tl.load(factor + k)
@@ -63,4 +63,5 @@ def _add_units(totals, g, factor, n, rows, BLOCK: tl.constexpr):
         value = tl.where(scale > 0.0, value, 0.0)  # what is undefined must not meet a product
         total += (value * scale).to(tl.int32).to(tl.int64)  # toward zero, below 2^31
         row += n
-    tl.store(totals + at, total, mask=here)
+    before = tl.load(sums + at, mask=here, other=0.0)
+    tl.store(sums + at, before + total.to(tl.float64) * step, mask=here)

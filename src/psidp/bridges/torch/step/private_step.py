@@ -8,19 +8,25 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
-from torch.func import functional_call, grad, vmap
+from torch.func import vmap
 
-from psidp.bridges.torch.step.clipping import FINENESS, ClippedTotals, bound_of
+from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of, fineness_for
 from psidp.bridges.torch.step.examples import Examples, count, mapped, micro_batches
+from psidp.bridges.torch.step.hugging_face import split
+from psidp.bridges.torch.step.recording import Recording
 from psidp.bridges.torch.step.rng import Watch, renew, set_aside
-from psidp.bridges.torch.step.slots import enough, even, order, overflow
+from psidp.bridges.torch.step.slots import RARE, enough, even, order, overflow
 from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
+from psidp.bridges.torch.step.vmap_refusal import refusal
 from psidp.symbols import Symbol, finite, symbol, whole
 
 __all__ = ["PrivateStep"]
 
-MEMORY = 2**30
-"""Bytes that per-example gradients may take, unless told."""
+MEMORY, FEWEST, MOST = 2**31, 16, 256
+"""Unless told, so many examples at a time that their gradients would take these bytes, or between 16 and 256."""
+
+ROWS = 2**34
+"""On a GPU gradients of single examples are formed if they take no more than these bytes: there they are faster."""
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
 CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
@@ -57,13 +63,16 @@ class PrivateStep:
         clip: largest L2 norm of one example's gradient, C, in [2^-100, 2^101).
         noise_multiplier: sigma over clip, in [2^-100, 2^100].
         expected_batch: what the sum is divided by, the expected size of a draw: sampling rate times size of the data.
-        micro_batch: examples at a time at most; micro-batches are all of one size, filled up with zeros.
-        memory: or the bytes that per-example gradients may take, from which micro_batch follows; activations come on
-            top. Unless told, 2^30, or one example, or an eighth of the expected draw.
+        micro_batch: examples at a time at most; micro-batches are all of one size, filled up with zeros. Unless told,
+            the expected draw, or 256, or fewer for a large model.
+        memory: bytes that gradients of single examples may take. Without micro_batch, it follows from them. On a GPU
+            these gradients are formed where they fit, into 2^34 bytes unless told; where they do not, activations and
+            output gradients are kept instead. Activations come on top.
         slots: places, all of which are computed; empty ones cost as much as full ones. Unless told, so many that a
-            Poisson draw exceeds them once in 2^40 steps: about expected_batch + 8 sqrt(expected_batch). With 0, only as
-            many as were drawn: then one other example changes its place with a neighbour, and can move the sum by up
-            to twice the clip more.
+            Poisson draw exceeds them once in 2^40 steps: 2.0 times a draw of 64, 1.48 of 256, 1.23 of 1,024, 1.11 of
+            4,096. With 0, only as many as were drawn: then one other example changes its place with a neighbour, and
+            can move the sum by up to twice the clip more.
+        kappa: or the chance at most of a draw to exceed the places, from which slots follow.
         noise: what adds the noise, where it is not independent from step to step; PrivateTrainer gives it.
 
     Examples:
@@ -85,6 +94,7 @@ class PrivateStep:
         micro_batch: int | None = None,
         memory: int | None = None,
         slots: int | None = None,
+        kappa: float | None = None,
         noise: Noise | None = None,
     ) -> None:
         self.parameters = trainable(model)
@@ -93,8 +103,8 @@ class PrivateStep:
         if not callable(loss):
             raise TypeError(f"loss must be callable as loss(output, target), got {type(loss).__name__}.")
         self.clip = CLIP.number(clip)
-        self._noise, self._fineness = noise, FINENESS if noise is None else noise.fineness
-        unit = bound_of(self.clip, self._fineness)[1]
+        self._noise = noise
+        bound_of(self.clip)
         self.noise_multiplier = symbol("noise_multiplier").number(noise_multiplier)
         if not MULTIPLIERS[0] <= self.noise_multiplier <= MULTIPLIERS[1]:
             raise ValueError(
@@ -107,11 +117,17 @@ class PrivateStep:
                 "expected_batch (the expected size of a draw, a public number) must be in (0, inf), "
                 f"got expected_batch={expected_batch}."
             )
-        self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -unit))
-        self.micro_batch, self.slots = self._places(self._size(micro_batch, memory), slots)
+        self.micro_batch, self.slots = self._places(self._size(micro_batch, memory), slots, _chance(kappa, slots))
+        room = ROWS if memory is None else memory
+        fits = self._device.type == "cuda" and self.micro_batch * bytes_of_one(self.parameters) <= room
+        self._as_rows = fits or noise is not None  # units of correlated noise are too coarse for factors
+        self._most_places = max(self.slots, self.micro_batch, ceil(self.expected_batch))
+        self._fineness = fineness_for(self._most_places) if noise is None else noise.fineness
+        self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -bound_of(self.clip, self._fineness)[1]))
         self._model, self._loss = model, loss
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
         self._watched: set[tuple[bool, ...]] = set()
+        self._copied: set[str] = set()
 
     def __repr__(self) -> str:
         return (
@@ -127,6 +143,11 @@ class PrivateStep:
         return overflow(self.expected_batch, self.slots) if self.slots else 1.0
 
     @property
+    def copied(self) -> list[str]:
+        """Parameters of which every example is given a copy, since no faster way is known; complete after one step."""
+        return [name for name in self.parameters if name in self._copied]
+
+    @property
     def undefined(self) -> int:
         """How many examples so far had a gradient with NaN or infinity, which adds zero. Private: never show it."""
         return int(self._undefined)
@@ -139,10 +160,12 @@ class PrivateStep:
         total = count(inputs, targets)
         self._refuse_another_model()
         who = order(total, self.slots)
-        totals = ClippedTotals(list(self.parameters.values()), self.clip, self._fineness)
+        totals = self._totals()
         undefined = self._undefined.to(self._device, copy=True)
         for some, wanted, live in micro_batches(inputs, targets, who, self.micro_batch, self._device):
-            undefined += totals.add(self.gradients(some, wanted), live)
+            recording = self._recorded(some, wanted)
+            undefined += totals.add_contributions(list(recording.contributions.values()), live)
+            recording.clear()
         noise, sigma = self._noise, self._sigma
         noisy = totals.noisy(sigma) if noise is None else noise(totals.taken(), sigma)
         self._write(noisy, ldexp(1.0, totals.unit) / self.expected_batch)
@@ -154,31 +177,59 @@ class PrivateStep:
         What the model draws, such as masks of dropout, is drawn for each example, and anew in each call unless 24 bytes
         are given as a seed.
         """
-        values = {name: p.detach() for name, p in self.parameters.items()}
-        each = vmap(grad(self._loss_of_one), in_dims=(None, 0, 0), randomness="different")
+        return [c.gradients() for c in self._recorded(inputs, targets, seed).contributions.values()]
+
+    def contributions(self, inputs: Examples, targets: Examples, *, seed: bytes | None = None) -> torch.Tensor:
+        """What each example of a micro-batch adds to the totals, in units: a row of integers for each. Private."""
+        recording = self._recorded(inputs, targets, seed)
+        found = []
+        for place in range(count(inputs, targets)):
+            totals = self._totals()
+            live = torch.arange(count(inputs, targets), device=self._device) == place
+            totals.add_contributions(list(recording.contributions.values()), live)
+            found.append(totals.units)
+        return torch.stack(found)
+
+    def _totals(self) -> ClippedTotals:
+        """Totals of a step, at zero."""
+        return ClippedTotals(
+            list(self.parameters.values()), self.clip, fineness=self._fineness, places=self._most_places
+        )
+
+    def _recorded(self, inputs: Examples, targets: Examples, seed: bytes | None = None) -> Recording:
+        """One pass over a micro-batch, with what each example adds to each parameter."""
         modes, model = tuple(module.training for module in self._model.modules()), Unchanged(self._model)
-        with set_aside(self._device), _steady(), nullcontext() if modes in self._watched else Watch():
+        recording = Recording(self.parameters, count(inputs, targets), as_rows=self._as_rows)
+
+        def loss_of_one(marker: torch.Tensor, inputs: Examples, targets: Examples) -> torch.Tensor:
+            with recording.under(marker):
+                return self._loss_of_one(inputs, targets)
+
+        each = vmap(loss_of_one, randomness="different")
+        watch = nullcontext() if modes in self._watched else Watch()
+        with set_aside(self._device), _steady(), split(self._model), watch:
             renew(self._device, seed)
             try:
-                found = each(values, inputs, targets)
+                with torch.enable_grad():
+                    losses = each(recording.marker, inputs, targets)
+                recording.backward(losses)
             except RuntimeError as error:
-                if "randomness" not in str(error):
+                told = refusal(error, self._model)
+                if told is None:
                     raise
-                raise ValueError(
-                    "model and loss must draw random numbers for each example, into new tensors. Write "
-                    "torch.rand_like(x) for torch.empty(...).uniform_(), and nn.Dropout for masks of your own."
-                ) from error
+                raise told from error
         model.check()
         self._watched.add(modes)
-        return [found[name] for name in self.parameters]
+        self._copied |= {name for name, c in recording.contributions.items() if c.copied}
+        return recording
 
-    def _loss_of_one(self, values: dict[str, torch.Tensor], inputs: Examples, targets: Examples) -> torch.Tensor:
+    def _loss_of_one(self, inputs: Examples, targets: Examples) -> torch.Tensor:
         """The loss of one example, as a batch of one."""
         inputs = mapped(lambda tensor: tensor.unsqueeze(0), inputs)
         targets = mapped(lambda tensor: tensor.unsqueeze(0), targets)
         given: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, list) else (inputs,)
         named = inputs if isinstance(inputs, dict) else {}
-        value = self._loss(functional_call(self._model, values, () if named else given, named), targets)
+        value = self._loss(self._model(*(() if named else given), **named), targets)
         if not (isinstance(value, torch.Tensor) and value.numel() == 1):
             shape = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
             raise ValueError(f"loss must give one number for a batch of one, got {shape}. Take its mean or sum.")
@@ -202,21 +253,21 @@ class PrivateStep:
 
     def _size(self, micro_batch: int | None, memory: int | None) -> int:
         """Examples at a time."""
-        if micro_batch is not None and memory is not None:
-            raise ValueError("give micro_batch (examples at a time) or memory (bytes for their gradients), not both.")
-        if micro_batch is not None:
-            return whole("micro_batch", micro_batch)
         one = bytes_of_one(self.parameters)
         if memory is not None and not whole("memory", memory) >= one:
             raise ValueError(
                 f"memory (bytes for per-example gradients) must be at least {one}, what one example takes, "
                 f"got memory={memory}."
             )
-        return max(1, min((memory or MEMORY) // one, max(16, ceil(self.expected_batch / 8))))
+        if micro_batch is not None:
+            return whole("micro_batch", micro_batch)
+        if memory is not None:
+            return max(1, memory // one)
+        return min(max(FEWEST, min(MOST, MEMORY // one)), max(FEWEST, ceil(self.expected_batch)))
 
-    def _places(self, most: int, slots: int | None) -> tuple[int, int]:
+    def _places(self, most: int, slots: int | None, chance: float) -> tuple[int, int]:
         """Examples at a time, evenly, and places; where all examples have the only place, none need be empty."""
-        need = enough(self.expected_batch) if slots is None else whole("slots", slots or 1)
+        need = enough(self.expected_batch, chance) if slots is None else whole("slots", slots or 1)
         if slots == 0 or most == 1:
             return most, 0
         size = even(need, most)
@@ -226,6 +277,17 @@ class PrivateStep:
     def _device(self) -> torch.device:
         """Where the parameters are."""
         return next(iter(self.parameters.values())).device
+
+
+def _chance(kappa: float | None, slots: int | None) -> float:
+    """How often a draw may exceed its places, or a refusal."""
+    if kappa is None:
+        return RARE
+    if slots is not None:
+        raise TypeError(f"give slots (places) or kappa (how often a draw exceeds them), not both, got slots={slots}.")
+    if not 0.0 < symbol("kappa").number(kappa) < 1.0:
+        raise ValueError(f"kappa (chance of a draw to exceed its places) must be in (0, 1), got kappa={kappa}.")
+    return float(kappa)
 
 
 def _product_up(a: float, b: float) -> float:

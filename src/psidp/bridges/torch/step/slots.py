@@ -4,14 +4,14 @@ Kernels give an example's gradient other last bits in another place; docs/design
 """
 
 import os
-from math import ceil, exp, log
+from math import ceil, exp, log, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psidp.maths.bisection import between
 
-__all__ = ["enough", "even", "order", "overflow"]
+__all__ = ["RARE", "enough", "even", "order", "overflow"]
 
 RARE = 2.0**-40
 """Unless told, places are so many that a draw exceeds them no more often than this."""
@@ -32,16 +32,24 @@ def order(total: int, slots: int) -> NDArray[np.int64]:
 
 
 def overflow(expected: float, slots: int) -> float:
-    """Upper bound on the chance of a Poisson draw of this mean, or of a neighbour's, to exceed the slots.
+    r"""Upper bound on the chance of a Poisson draw of this mean, or of a neighbour's, to exceed the slots.
 
-    Chernoff's bound exp(N - M - N log(N/M)) for M = expected + 1 and N = slots + 1, which holds for any sum of
-    independent draws of mean M at most.
+    .. math:: P(X \ge N) \le \frac{e^{N - M - N \log(N/M)}}{\sqrt{2 \pi N}} \cdot \frac{1}{1 - M/(N + 1)},
+        \qquad M = \texttt{expected} + 1, \quad N = \texttt{slots} + 1
+
+    Guarantees:
+        Never below the tail of the Poisson law of mean M, and at most a few percent above it; for N >= M + 1 that law
+        has the heaviest tail of all sums of independent draws of mean M (Hoeffding 1956; Anderson and Samuels 1967).
+        Closer to the mean, Chernoff's bound, the numerator alone, holds for them all.
     """
     mean, more = expected + 1.0, slots + 1.0
     if not more > mean:
         return 1.0
     exponent = more - mean - more * log(more / mean) + ROUNDING * more
-    return max(exp(min(0.0, exponent)) * (1.0 + 2.0**-20), 5e-324)
+    chernoff = exp(min(0.0, exponent)) * (1.0 + 2.0**-20)
+    if more >= mean + 1.0:
+        chernoff *= min(1.0, (1.0 + 2.0**-20) / (sqrt(2.0 * pi * more) * (1.0 - mean / (more + 1.0))))
+    return max(chernoff, 5e-324)
 
 
 def enough(expected: float, chance: float = RARE) -> int:
@@ -49,7 +57,7 @@ def enough(expected: float, chance: float = RARE) -> int:
 
     Examples:
         >>> enough(1024.0), enough(4096.0), enough(1024.0, 1e-16)
-        (1272, 4582, 1311)
+        (1259, 4556, 1299)
     """
     low, high = 0, ceil(2.0 * expected) + 1
     while not overflow(expected, high) <= chance:

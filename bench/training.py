@@ -1,0 +1,93 @@
+"""The private step on the CPU beside Opacus' hooks and ghost clipping: time and memory, on eight small models.
+
+One draw of the expected size for all. Ours has its own places (some are empty) and, beside it, as many as were drawn.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from bench.opacus_step import opacus_step
+from bench.timing import Report, interleave
+from bench.training_models import MODELS, made
+
+CLIP, NOISE = 1.0, 1.0
+HOOKS, GHOST, MEMORY = 1.5, 3.0, 1.0
+KINDS = ("non-private", "hooks", "ghost", "ours", "as drawn")
+
+
+def run(full: bool, seed: int) -> list[Report]:
+    """Time and memory of every model."""
+    return [times(seed, 60.0 if full else 12.0), memory(seed)]
+
+
+def times(seed: int, seconds: float, names: list[str] | None = None) -> Report:
+    """CPU milliseconds of a step."""
+    report = Report("Private step beside Opacus, one thread: hooks | ghost | ours | ours without empty places")
+    for name in names or MODELS:
+        contenders = {kind: contender(name, kind, seed) for kind in KINDS}
+        for call in contenders.values():
+            call()
+        found = {kind: 1e3 * best for kind, best in interleave(contenders, rounds=60, seconds=seconds).items()}
+        words = "  ".join(f"{kind} {found[kind]:.1f}" for kind in found)
+        report.say(f"{name}: ms", words)
+        report.add("  ours over hooks", found["ours"] / found["hooks"], "x", at_most=HOOKS)
+        report.add("  ours over ghost", found["ours"] / found["ghost"], "x", at_most=GHOST)
+        report.add("  ours without empty places over hooks", found["as drawn"] / found["hooks"], "x")
+    return report
+
+
+def memory(seed: int, names: list[str] | None = None) -> Report:
+    """Peak resident memory that steps add, each in a process of its own."""
+    report = Report("Memory of the same steps: what the peak of a process grows by, MiB")
+    for name in names or MODELS:
+        found = {}
+        for kind in KINDS:
+            command = [sys.executable, "-c", f"from bench.training import grown; grown({name!r}, {kind!r}, {seed})"]
+            answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            found[kind] = json.loads(answer.splitlines()[-1])
+        words = "  ".join(f"{kind} {value:.0f}" for kind, value in found.items())
+        report.say(f"{name}: MiB", words)
+        report.add("  ours over hooks", found["ours"] / found["hooks"], "x", at_most=MEMORY)
+    return report
+
+
+def grown(name: str, kind: str, seed: int) -> None:
+    """Print by how many MiB three steps raise this process's peak."""
+    import resource
+
+    call = contender(name, kind, seed)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(3):
+        call()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps((after - before) / 1024))
+
+
+def contender(name: str, kind: str, seed: int) -> Callable[[], Any]:
+    """One step of this kind, ready to be called."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    model, loss, inputs, targets = made(name)
+    if kind == "non-private":
+        return partial(_plain, model, loss, inputs, targets)
+    if kind in ("ours", "as drawn"):
+        from psidp.bridges.torch import PrivateStep
+
+        step = PrivateStep(
+            model, loss, clip=CLIP, noise_multiplier=NOISE, expected_batch=len(inputs),
+            slots=None if kind == "ours" else 0,
+        )  # fmt: skip
+        return partial(step, inputs, targets)
+    step = opacus_step(kind, model, len(inputs), len(inputs), CLIP, NOISE)
+    return partial(step, inputs, targets)
+
+
+def _plain(model: Any, loss: Any, inputs: Any, targets: Any) -> None:
+    model.zero_grad()
+    loss(model(inputs), targets).backward()

@@ -1,0 +1,37 @@
+"""A call on all examples at once from inside `vmap`, without the detour that torch takes for functions of its users.
+
+What `torch.autograd.Function` with a `vmap` method does, in less
+time; where torch has no such inner functions, `lowered` is
+None and that way is taken.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+__all__ = ["lowered"]
+
+try:
+    from torch._C._functorch import _add_batch_dim, get_unwrapped, is_batchedtensor, maybe_get_bdim, maybe_get_level
+    from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
+except ImportError:  # pragma: no cover
+    lowered: Callable[..., torch.Tensor] | None = None
+else:
+
+    def _whole(x: Any, level: int, examples: int) -> Any:
+        """A tensor with the examples as first dimension; one that is alike for all is repeated for each."""
+        if not isinstance(x, torch.Tensor):
+            return x
+        if is_batchedtensor(x) and maybe_get_level(x) == level:
+            return get_unwrapped(x).movedim(maybe_get_bdim(x), 0)
+        return x.expand(examples, *x.shape)
+
+    def lowered(call: Callable[..., torch.Tensor], examples: int, *tensors: Any) -> torch.Tensor:
+        """The call on tensors of the whole micro-batch."""
+        interpreter = retrieve_current_functorch_interpreter()
+        level = interpreter.level()
+        with interpreter.lower():
+            result = call(*(_whole(x, level, examples) for x in tensors))
+        wrapped: torch.Tensor = _add_batch_dim(result, 0, level)
+        return wrapped
