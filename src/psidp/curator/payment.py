@@ -100,8 +100,9 @@ def table_name(source: Any, name: str | None = None) -> str:
     """
     if isinstance(source, str | Path):
         return shorten(Path(str(source).partition("?")[0]).name + (f": {name}" if name else ""))
-    if hasattr(source, "get_name") and hasattr(source, "schema"):
-        return shorten(str(source.get_name()))
+    if hasattr(source, "op") and hasattr(source, "schema"):
+        found = str(getattr(source.op(), "name", ""))  # an Ibis table that was filtered or joined has none
+        return "" if found.startswith("ibis_") else shorten(found)  # a table in memory has one of chance
     return ""
 
 
