@@ -354,7 +354,7 @@ class Curator:
     def _cube(
         self, columns: Mapping[str, Any], tables: Any, measures: Sequence[Aggregate], psi: float | None,
         errors: Errors | None, balance: Balance, contribution: Contribution, bound: Bound, where: Any,
-        confidence: float, clipping_share: float, notions: Mapping[str, float],
+        confidence: float, clipping_share: float, notions: Mapping[str, float] | None = None,
     ) -> CubeQuery:  # fmt: skip
         words = ""
         if notions:
