@@ -21,6 +21,7 @@ __all__ = ["LONG", "SPARE", "SmallLosses", "on_grid"]
 POINTS = 1 << 16
 LONG = 1 << 13
 """Steps from which on blocks are made."""
+VERY_LONG = 10**7
 SPARE = 1 << 4
 """Steps that are left for jumps: so many at most are taken away from the last block."""
 NODES = 2048
@@ -173,10 +174,10 @@ def _tilts(low: float, c: float, high: float) -> list[float]:
 
 
 def _farthest(guides: list[Part], c: float, epsilon: float) -> float:
-    """The tilt at which Chernoff's bound of a sum of epsilon is least, somewhat less in long runs; a guess."""
+    """The tilt at which Chernoff's bound of a sum of epsilon is least, somewhat less in very long runs; a guess."""
     tried = c * np.geomspace(1.0, 1e3, 40)
     cost = [sum(part.count * part.log_mgf(x) for part in guides) - x * epsilon for x in tried.tolist()]
-    return max(c, (0.7 if guides[0].count >= LONG else 1.0) * float(tried[int(np.argmin(cost))]))
+    return max(c, (0.7 if guides[0].count >= VERY_LONG else 1.0) * float(tried[int(np.argmin(cost))]))
 
 
 def _scale(parts: list[Part], c: float) -> float:
