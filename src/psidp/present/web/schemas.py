@@ -42,7 +42,7 @@ class Explain(Mechanism):
 class Calibrate(Mechanism):
     """Which sigma keeps a target for a query of this sensitivity, or which noise_multiplier for a DP-SGD run?
 
-    A run has sampling_rate, or batch_size and dataset_size; and steps or epochs. With correlated noise it has bands too;
+    A run has sampling_rate, or batch_size and dataset_size; and steps or epochs. With correlated noise it has bands;
     in a fixed order it has order and epochs alone. Its target is epsilon and delta, or
     psi and kappa, or advantage.
     """
