@@ -26,6 +26,7 @@ MEANINGS = {
     "slots": "places for the examples of a step",
     "failure": "chance that a draw exceeds them",
     "bands": "steps over which noise is correlated",
+    "classes": "how a record finds its class",
     "coefficients": "whole numbers of the strategy",
     "adjacency": "which data sets are neighbours",
     "order": "how records come into batches",

@@ -159,7 +159,7 @@ class PrivateTrainer:
         )  # fmt: skip
         self._update.check_holds(model, self._step.parameters)
         self.model = model
-        self._public_size = expected_batch is None
+        self._public_size, self._named = expected_batch is None, ids is not None
         self._busy = Lock()
         self._every = self._epoch if every is None else whole("every", every)
         self._payment = Payment.agreed(ledger, budget, purpose)
@@ -319,7 +319,7 @@ class PrivateTrainer:
         if self._noise is not None:
             more |= {"coefficients": list(self._noise.strategy.coefficients)}
         if isinstance(run, BandMF):
-            more |= {"bands": run.bands}
+            more |= {"bands": run.bands, "classes": "by id" if self._named else "by position"}
         elif isinstance(run, FixedOrder):
             more |= {"order": "fixed"}
         shapes = [(name, list(value.shape), str(value.dtype)) for name, value in self.model.state_dict().items()]
