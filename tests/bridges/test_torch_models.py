@@ -209,6 +209,20 @@ def test_the_gradient_is_that_of_a_loop_over_examples(name, clip, rows, monkeypa
     agree(make(), *examples(6), clip, 3e-4 if clip > 1 else 5e-5, {"micro_batch": 3})
 
 
+@pytest.mark.parametrize("name", ["MLP", "GPT, tied", "GRU", "CNN and GroupNorm"])
+def test_gradients_that_a_gpu_forms_are_those_of_a_loop_too(name, monkeypatch):
+    torch.manual_seed(10)
+    make, examples = MODELS[name]
+    model, (x, y) = make(), examples(6)
+    step = PrivateStep(model, cross_entropy, clip=0.1, noise_multiplier=QUIET, expected_batch=6, slots=0)
+    step._as_rows = True
+    step(x, y)
+    assert list(step._split.values()) == [name != "GRU"]
+    expected = one_by_one(model, x, y, 0.1)
+    for p, e in zip(step.parameters.values(), expected, strict=True):
+        assert torch.allclose(p.grad.double(), e, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["MLP", "GPT, tied", "CNN and GroupNorm", "LSTM"])
 def test_under_autocast_the_gradient_is_that_of_a_loop_to_the_precision_of_bfloat16(name):
     torch.manual_seed(8)

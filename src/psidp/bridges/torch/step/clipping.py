@@ -155,12 +155,14 @@ class ClippedTotals:
         device, n = self._sums.device, contributions[0].examples
         flushed = sum(self._sizes) * FLUSHED
         total = Weights(*(torch.full((n,), x, dtype=torch.float64, device=device) for x in (flushed, 0.0, torch.inf)))
+        rows: list[torch.Tensor] = []
         for c in contributions:
             c.finish()
             if c.rows is not None and c.rows.numel():
-                total.squares += _squares_of_rows(c.rows)
+                rows.append(c.rows)
             elif c.factors or c.gathers:
                 total.join(weights_of(c, self._fineness, self._places))
+        total.squares += _squares_of_rows(rows)
         return total
 
     def _factors(self, weights: Weights, live: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -201,15 +203,21 @@ def _whole(x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
     return torch.where(scale > 0, x * scale, 0.0).round_()
 
 
-def _squares_of_rows(g: torch.Tensor) -> torch.Tensor:
-    """Upper bounds on the sum of squares of each row, up to the slack that all sums of doubles are given."""
-    kernels = _kernels(g)
-    if kernels is not None:
-        g = g.contiguous()
-        chunks = -(-g.shape[1] // CHUNK)
-        partial = torch.zeros((len(g), 1 << (chunks - 1).bit_length()), dtype=torch.float64, device=g.device)
-        kernels.write_squares(g, partial, 0, LANES, CHUNK)
-        return _halved(partial)
+def _squares_of_rows(rows: list[torch.Tensor]) -> torch.Tensor | float:
+    """Upper bounds on the squares of each example's rows, up to the slack that all sums of doubles are given."""
+    kernels = _kernels(rows[0]) if rows else None
+    if kernels is None:
+        return sum(map(_squares_of_one, rows))
+    chunks = [-(-g.shape[1] // CHUNK) for g in rows]
+    width = 1 << (sum(chunks) - 1).bit_length()
+    partial = torch.zeros((len(rows[0]), width), dtype=torch.float64, device=rows[0].device)
+    for k, g in enumerate(rows):
+        kernels.write_squares(g.contiguous(), partial, sum(chunks[:k]), LANES, CHUNK)
+    return _halved(partial)
+
+
+def _squares_of_one(g: torch.Tensor) -> torch.Tensor:
+    """The same for the rows of one parameter, without kernels."""
     if g.device.type != "cpu" or g.dtype == torch.float64 or g.numel() <= FEW:
         return _squares_in_doubles(g)
     squares = _squares_in_floats(g)

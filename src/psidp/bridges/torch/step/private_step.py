@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import nn
-from torch.func import vmap
+from torch.func import functional_call, grad, vmap
 
 from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of, fineness_for
 from psidp.bridges.torch.step.examples import Examples, count, mapped, micro_batches
@@ -128,6 +128,7 @@ class PrivateStep:
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
         self._watched: set[tuple[bool, ...]] = set()
         self._copied: set[str] = set()
+        self._split: dict[tuple[bool, ...], bool] = {}
 
     def __repr__(self) -> str:
         return (
@@ -196,14 +197,37 @@ class PrivateStep:
             list(self.parameters.values()), self.clip, fineness=self._fineness, places=self._most_places
         )
 
-    def _recorded(self, inputs: Examples, targets: Examples, seed: bytes | None = None) -> Recording:
+    def _splits(self, inputs: Examples, targets: Examples) -> bool:
+        """Whether torch.func splits the model with nothing written out for it: tried on zeros, once for a mode."""
+        modes = tuple(module.training for module in self._model.modules())
+        if modes not in self._split:
+            zeros = [mapped(torch.zeros_like, some) for some in (inputs, targets)]
+            self._split[modes] = not self._recorded(*zeros, formed=False).substituted
+        return self._split[modes]
+
+    def _formed(self, inputs: Examples, targets: Examples, recording: Recording) -> None:
+        """Gradients of single examples by torch.func, which has fewer steps in Python than a recording."""
+
+        def loss(values: dict[str, torch.Tensor], inputs: Examples, targets: Examples) -> torch.Tensor:
+            return self._loss_of_one(inputs, targets, lambda *a, **k: functional_call(self._model, values, a, k))
+
+        values = {name: p.detach() for name, p in self.parameters.items()}
+        found = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(values, inputs, targets)
+        for name, c in recording.contributions.items():
+            c.add_rows(found[name])
+
+    def _recorded(
+        self, inputs: Examples, targets: Examples, seed: bytes | None = None, *, formed: bool | None = None
+    ) -> Recording:
         """One pass over a micro-batch, with what each example adds to each parameter."""
         modes, model = tuple(module.training for module in self._model.modules()), Unchanged(self._model)
+        if formed is None:
+            formed = self._as_rows and self._splits(inputs, targets)
         recording = Recording(self.parameters, count(inputs, targets), as_rows=self._as_rows)
 
         def loss_of_one(marker: torch.Tensor, inputs: Examples, targets: Examples) -> torch.Tensor:
             with recording.under(marker):
-                return self._loss_of_one(inputs, targets)
+                return self._loss_of_one(inputs, targets, self._model)
 
         each = vmap(loss_of_one, randomness="different")
         watch = nullcontext() if modes in self._watched else Watch()
@@ -211,8 +235,10 @@ class PrivateStep:
             renew(self._device, seed)
             try:
                 with torch.enable_grad():
-                    losses = each(recording.marker, inputs, targets)
-                recording.backward(losses)
+                    if formed:
+                        self._formed(inputs, targets, recording)
+                    else:
+                        recording.backward(each(recording.marker, inputs, targets))
             except RuntimeError as error:
                 told = refusal(error, self._model)
                 if told is None:
@@ -223,13 +249,13 @@ class PrivateStep:
         self._copied |= {name for name, c in recording.contributions.items() if c.copied}
         return recording
 
-    def _loss_of_one(self, inputs: Examples, targets: Examples) -> torch.Tensor:
+    def _loss_of_one(self, inputs: Examples, targets: Examples, model: Callable[..., Any]) -> torch.Tensor:
         """The loss of one example, as a batch of one."""
         inputs = mapped(lambda tensor: tensor.unsqueeze(0), inputs)
         targets = mapped(lambda tensor: tensor.unsqueeze(0), targets)
         given: tuple[Any, ...] = tuple(inputs) if isinstance(inputs, list) else (inputs,)
         named = inputs if isinstance(inputs, dict) else {}
-        value = self._loss(self._model(*(() if named else given), **named), targets)
+        value = self._loss(model(*(() if named else given), **named), targets)
         if not (isinstance(value, torch.Tensor) and value.numel() == 1):
             shape = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
             raise ValueError(f"loss must give one number for a batch of one, got {shape}. Take its mean or sum.")

@@ -80,6 +80,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         self._anchor = torch.zeros((), device=first.device, requires_grad=True)
         self.marker = torch.zeros(examples, device=first.device)
         self._one: torch.Tensor = self.marker
+        self.substituted = False
 
     def under(self, marker: torch.Tensor) -> "Recording":
         """The recording, for one example inside `vmap`, whose number the marker stands for."""
@@ -120,8 +121,10 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
             with self:
                 done = SUBSTITUTES[name](*args, **kwargs)
             if done is not NotImplemented:
+                self.substituted = True
                 return done
         if func is functional.scaled_dot_product_attention and args and args[0].ndim == 4 and len(args[0]) == 1:
+            self.substituted = True
             return self._attention(*args, **kwargs)
         if not (torch.is_grad_enabled() and any(id(x) in self._of for x in _tensors((args, kwargs)))):
             return func(*args, **kwargs)
