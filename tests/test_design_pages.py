@@ -13,7 +13,7 @@ CLAIMS = {
     "audit.md": 9,
     "correlated.md": 6,
     "cubes.md": 9,
-    "curator.md": 14,
+    "curator.md": 17,
     "noise.md": 13,
     "strategies.md": 8,
     "streams.md": 9,

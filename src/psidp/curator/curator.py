@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate, Contribution, UpTo, count
@@ -18,15 +18,16 @@ from psidp.curator.cube_price import Errors
 from psidp.curator.cube_query import Bound, CubeQuery, cube_question
 from psidp.curator.derived_columns import derived_cube, derived_table, with_groups
 from psidp.curator.engine import Engine, open_source
-from psidp.curator.execute import Drawn, prepare
-from psidp.curator.notes import chosen_bounds_words, flag_notes, notes_on, private_groups, what_clipping_took
+from psidp.curator.execute import prepare
+from psidp.curator.notes import answer_of, question_words
 from psidp.curator.payment import Given, Payer, standing, table_name
 from psidp.curator.plan import Plan, planned
-from psidp.curator.price import Wanted, kappa_of, priced_by_error, psi_of_notion
+from psidp.curator.price import Wanted, price_of, priced_by_error, psi_of_notion
 from psidp.curator.public_table import joined_table
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream
 from psidp.curator.stream_question import check_groups, check_wait, place_of, stream_question
+from psidp.maths.notion import Notions, spelled_out
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.strategies.residual_plan import Balance
 from psidp.symbols import check_text
@@ -145,6 +146,7 @@ class Curator:
         """Percent of the running query that is done, where the engine says so; for another thread to ask."""
         return self._engine.progress()
 
+    @spelled_out
     def plan(
         self,
         *asks: Aggregate,
@@ -156,7 +158,7 @@ class Curator:
         contribution: Contribution = 1.0,
         confidence: float = 0.95,
         clipping_share: float = CLIPPING_SHARE,
-        **notions: float,
+        **notions: Unpack[Notions],
     ) -> Plan:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share, error, notions)
@@ -165,6 +167,7 @@ class Curator:
             return made
         return replace(made, notes=(*made.notes, standing(self.ledger, str(self.budget), asked.guarantee)))
 
+    @spelled_out
     def release(
         self,
         *asks: Aggregate,
@@ -178,7 +181,7 @@ class Curator:
         clipping_share: float = CLIPPING_SHARE,
         purpose: str = "",
         retry_key: str = "",
-        **notions: float,
+        **notions: Unpack[Notions],
     ) -> Answer:
         """Noisy answers, paid for before they are drawn.
 
@@ -208,10 +211,11 @@ class Curator:
 
         def ready() -> Callable[[], Answer]:
             draw = prepare(asked, self._engine)
-            return lambda: self._answered(asked, draw())
+            return lambda: answer_of(asked, draw())
 
-        return self._released(asked, ready, Answer.from_dict, self._words(asked), purpose, retry_key)
+        return self._released(asked, ready, Answer.from_dict, question_words(asked), purpose, retry_key)
 
+    @spelled_out
     def stream(
         self,
         name: str,
@@ -234,7 +238,7 @@ class Curator:
         windows: Sequence[int] = (),
         confidence: float = 0.95,
         wait: datetime.timedelta = WAIT,
-        **notions: float,
+        **notions: Unpack[Notions],
     ) -> Stream:
         """Counts, units or sums that are published in every period, for one psi paid once: plan, open, publish, series.
 
@@ -270,6 +274,7 @@ class Curator:
             table=self._table_name,
         )  # fmt: skip
 
+    @spelled_out
     def plan_cube(
         self,
         columns: Mapping[str, Any],
@@ -284,7 +289,7 @@ class Curator:
         where: Any = None,
         confidence: float = 0.95,
         clipping_share: float = CLIPPING_SHARE,
-        **notions: float,
+        **notions: Unpack[Notions],
     ) -> CubePlan:
         """What `cube` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         asked = self._cube(
@@ -293,6 +298,7 @@ class Curator:
         )  # fmt: skip
         return cube_planned(asked, self._engine)
 
+    @spelled_out
     def cube(
         self,
         columns: Mapping[str, Any],
@@ -309,7 +315,7 @@ class Curator:
         clipping_share: float = CLIPPING_SHARE,
         purpose: str = "",
         retry_key: str = "",
-        **notions: float,
+        **notions: Unpack[Notions],
     ) -> Cube:
         """Many tables over the same columns for one psi, which agree with each other and have the least error.
 
@@ -354,7 +360,7 @@ class Curator:
     def _cube(
         self, columns: Mapping[str, Any], tables: Any, measures: Sequence[Aggregate], psi: float | None,
         errors: Errors | None, balance: Balance, contribution: Contribution, bound: Bound, where: Any,
-        confidence: float, clipping_share: float, notions: Mapping[str, float] | None = None,
+        confidence: float, clipping_share: float, notions: Notions | None = None,
     ) -> CubeQuery:  # fmt: skip
         words = ""
         if notions:
@@ -379,38 +385,16 @@ class Curator:
         confidence: float,
         clipping_share: float = CLIPPING_SHARE,
         error: Wanted | None = None,
-        notions: Mapping[str, float] | None = None,
+        notions: Notions | None = None,
     ) -> Query:
         table = self.table
         if self.public or not has_columns(table, by, asks):
             made = derived_table(table, by, asks, self.untyped, self.public)
             table, by, asks, groups = made.table, made.by, made.asks, with_groups(made, groups, self._source)
-        if error is not None and (psi is not None or notions):
-            raise TypeError("psi, another notion, or error must be given, one of them.")
-        plain = 1.0 if error is not None else None if notions else psi
-        cost, words = (plain, "") if plain is not None else psi_of_notion(psi, notions or {}, kappa_of(groups))
+        cost, words = price_of(psi, notions or {}, error, groups)
         asked = question(
             table, self.unit, asks, by=by, groups=groups, where=where, psi=cost, contribution=contribution,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, clipping_share=clipping_share,
             source=self._source, untyped=self.untyped,
         )  # fmt: skip
         return replace(asked, price=words) if error is None else priced_by_error(asked, error)
-
-    def _answered(self, asked: Query, drawn: Drawn) -> Answer:
-        """The answer made of noisy totals."""
-        rows = drawn.rows(asked.confidence)
-        said = [f"Asked: {self._words(asked)}.", *chosen_bounds_words(drawn), *what_clipping_took(asked, drawn)]
-        said += [private_groups(asked)] if asked.private else []
-        said += (
-            []
-            if drawn.groups
-            else ["No group came through. More psi, a larger kappa or coarser groups let more through."]
-        )
-        said += flag_notes([e for _, e in rows])
-        return Answer(asked.by, rows, asked.guarantee, asked.confidence, (*said, *notes_on(asked)))
-
-    def _words(self, asked: Query) -> str:
-        """The question in words."""
-        groups = f" by {', '.join(asked.by)}" if asked.by else ""
-        some = f" where {asked.some}" if asked.some else ""
-        return f"{', '.join(a.name for a in asked.asks)}{groups}{some}"

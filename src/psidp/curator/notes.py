@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
 from psidp.curator.bounds import BOUNDS_SHARE, UNSEEN, Bounds
 from psidp.curator.contribution import UnitNorms, largest_contribution
@@ -11,13 +12,41 @@ from psidp.curator.query import AUTO_SHARE, Query
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector
 
-__all__ = ["chosen_bounds_words", "clipping_words", "flag_notes", "notes_on", "private_groups", "what_clipping_took"]
+__all__ = [
+    "answer_of",
+    "chosen_bounds_words",
+    "clipping_words",
+    "flag_notes",
+    "notes_on",
+    "private_groups",
+    "question_words",
+    "what_clipping_took",
+]
 
 FLAGS = {
     CLIPPING: "what clipping took may move this number by more than its interval says",
     NOISE: "the count behind this number cannot be told from zero",
     RANK: "noise could have put another group in this one's place among the largest",
 }
+
+
+def answer_of(asked: Query, drawn: Drawn) -> Answer:
+    """The answer made of noisy totals, with its notes."""
+    rows = drawn.rows(asked.confidence)
+    said = [f"Asked: {question_words(asked)}.", *chosen_bounds_words(drawn), *what_clipping_took(asked, drawn)]
+    if asked.private:
+        said.append(private_groups(asked))
+    if not drawn.groups:
+        said.append("No group came through. More psi, a larger kappa or coarser groups let more through.")
+    said += flag_notes([e for _, e in rows])
+    return Answer(asked.by, rows, asked.guarantee, asked.confidence, (*said, *notes_on(asked)))
+
+
+def question_words(asked: Query) -> str:
+    """The question in words."""
+    groups = f" by {', '.join(asked.by)}" if asked.by else ""
+    some = f" where {asked.some}" if asked.some else ""
+    return f"{', '.join(a.name for a in asked.asks)}{groups}{some}"
 
 
 def notes_on(asked: Query) -> tuple[str, ...]:

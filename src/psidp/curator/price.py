@@ -14,7 +14,7 @@ from psidp.curator.query import Query
 from psidp.guarantee import Guarantee
 from psidp.maths.notion import NOTIONS, psi_of
 
-__all__ = ["Wanted", "kappa_of", "priced_by_error", "psi_of_notion"]
+__all__ = ["Wanted", "kappa_of", "price_of", "priced_by_error", "psi_of_notion"]
 
 Wanted = float | tuple[float, float] | Mapping[str, float | tuple[float, float]]
 """A standard error, with a number of rows where it depends on that; by the names of aggregates if there are several."""
@@ -28,7 +28,15 @@ def kappa_of(groups: Any) -> float:
     return groups.kappa if isinstance(groups, PrivateGroups) else 0.0
 
 
-def psi_of_notion(psi: float | None, notions: Mapping[str, float], kappa: float = 0.0) -> tuple[float, str]:
+def price_of(psi: float | None, notions: Mapping[str, object], error: Any, groups: Any) -> tuple[float, str]:
+    """psi of a release, and its notion in words; 1 where errors decide, which `priced_by_error` then puts right."""
+    if error is not None and (psi is not None or notions):
+        raise TypeError("psi, another notion, or error must be given, one of them.")
+    plain = 1.0 if error is not None else None if notions else psi
+    return (plain, "") if plain is not None else psi_of_notion(psi, notions, kappa_of(groups))
+
+
+def psi_of_notion(psi: float | None, notions: Mapping[str, object], kappa: float = 0.0) -> tuple[float, str]:
     """psi for which a release has the wanted property, kappa included, never rounded up; and that in words.
 
     With kappa > 0 (private groups) delta(epsilon) = kappa + (1 - kappa) delta_psi(epsilon), and likewise for the other
@@ -40,7 +48,7 @@ def psi_of_notion(psi: float | None, notions: Mapping[str, float], kappa: float 
         >>> psi_of_notion(0.5, {})
         (0.5, '')
     """
-    given = ({} if psi is None else {"psi": psi}) | {
+    given: dict[str, Any] = ({} if psi is None else {"psi": psi}) | {
         name: value for name, value in notions.items() if value is not None
     }
     known = [name for names in NOTIONS for name in names]

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from fractions import Fraction
 from functools import wraps
-from inspect import signature
+from inspect import Parameter, signature
 from math import inf, nan
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypedDict, TypeVar
 
 from psidp.maths.profile_inverse import psi_from_epsilon_delta
 from psidp.maths.renyi import psi_from_rho, psi_from_zcdp
@@ -13,7 +13,7 @@ from psidp.maths.roc import psi_from_advantage, psi_from_auc, psi_from_rates
 from psidp.maths.rounding import up_until
 from psidp.symbols import SYMBOLS, symbol
 
-__all__ = ["NOTIONS", "known_by_our_names", "psi_of", "worth"]
+__all__ = ["NOTIONS", "Notions", "known_by_our_names", "psi_of", "spelled_out", "worth"]
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
@@ -29,6 +29,35 @@ NOTIONS = (
     ("zcdp",),
 )
 """The ways to name a Gaussian mechanism, each complete in itself."""
+
+
+class Notions(TypedDict, total=False):
+    """What a call may be given instead of psi, for type checkers and editors."""
+
+    epsilon: float
+    delta: float
+    sensitivity: float
+    sigma: float
+    auc: float
+    advantage: float
+    tpr: float
+    fpr: float
+    alpha: float
+    rho: float
+    zcdp: float
+
+
+def spelled_out(call: Callable[Given, Made]) -> Callable[Given, Made]:
+    """The same call; its signature names every notion that `**notions` takes, for help, notebooks and editors."""
+    shown = signature(call)
+    named = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=float) for name in Notions.__annotations__
+    ]
+    plain = [p for p in shown.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    call.__signature__ = shown.replace(parameters=[*plain, *named])  # type: ignore[attr-defined]
+    return call
+
+
 _UP = {"psi", "sensitivity", "fpr", "alpha"}
 """Arguments that are rounded up where they are no floats, so that psi errs on the private side; others go down."""
 
