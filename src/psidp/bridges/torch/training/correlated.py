@@ -145,7 +145,7 @@ def fineness_for(strategy: Toeplitz, noise_multiplier: float) -> int:
 
     Examples:
         >>> fineness_for(Toeplitz(100, (4096, 2048)), 1.0), fineness_for(Toeplitz(100, (4096, 2048)), 20.0)
-        (26, 22)
+        (26, 21)
     """
     spread = float(np.linalg.norm(strategy.inverse())) * float(np.linalg.norm(np.asarray(strategy.coefficients, float)))
     room = log2(MOST / (WIDE * spread * noise_multiplier)) - 1.0  # the bound is below twice that power of two
