@@ -362,9 +362,7 @@ class Curator:
         errors: Errors | None, balance: Balance, contribution: Contribution, bound: Bound, where: Any,
         confidence: float, clipping_share: float, notions: Notions | None = None,
     ) -> CubeQuery:  # fmt: skip
-        words = ""
-        if notions:
-            psi, words = psi_of_notion(psi, notions)
+        psi, words = psi_of_notion(psi, notions) if notions else (psi, "")
         made = derived_cube(self.table, columns, measures, self.untyped, self.public)
         asked = cube_question(
             made.table, self.unit, columns=made.columns, tables=tables, measures=made.asks, psi=psi, errors=errors,
@@ -391,7 +389,8 @@ class Curator:
         if self.public or not has_columns(table, by, asks):
             made = derived_table(table, by, asks, self.untyped, self.public)
             table, by, asks, groups = made.table, made.by, made.asks, with_groups(made, groups, self._source)
-        cost, words = price_of(psi, notions or {}, error, groups)
+        plain = psi if error is None and not notions else None
+        cost, words = (plain, "") if plain is not None else price_of(psi, notions or {}, error, groups)
         asked = question(
             table, self.unit, asks, by=by, groups=groups, where=where, psi=cost, contribution=contribution,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, clipping_share=clipping_share,
