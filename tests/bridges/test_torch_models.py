@@ -351,3 +351,14 @@ def test_what_vmap_cannot_split_is_refused_by_module(how, sentence):
     step = PrivateStep(model, cross_entropy, clip=1.0, noise_multiplier=1.0, expected_batch=5)
     with pytest.raises(ValueError, match=sentence):
         step(torch.randn(5, 3), torch.zeros(5, dtype=torch.long))
+
+
+@pytest.mark.parametrize("name", ["GPT, tied", "CNN and GroupNorm"])
+def test_without_torchs_inner_functions_the_gradient_is_the_same(name, monkeypatch):
+    torch.manual_seed(14)
+    make, examples = MODELS[name]
+    model, (x, y) = make(), examples(4)
+    step = PrivateStep(model, cross_entropy, clip=0.1, noise_multiplier=1.0, expected_batch=4)
+    quick = step.contributions(x, y)
+    monkeypatch.setattr("psidp.bridges.torch.step.recording.lowered", None)
+    assert torch.equal(step.contributions(x, y), quick)
