@@ -43,7 +43,7 @@ def times(seed: int, seconds: float, names: list[str] | None = None) -> Report:
 
 def memory(seed: int, names: list[str] | None = None) -> Report:
     """Peak resident memory that steps add, each in a process of its own."""
-    report = Report("Memory of the same steps: resident memory above what is there between steps, at most, MiB")
+    report = Report("Memory of the same steps: resident memory at most, above that before the first, MiB")
     for name in names or MODELS:
         found = {}
         for kind in KINDS[:4]:
@@ -57,12 +57,11 @@ def memory(seed: int, names: list[str] | None = None) -> Report:
 
 
 def grown(name: str, kind: str, seed: int) -> None:
-    """Print by how many MiB two steps raise this process's resident memory at most, after a first one."""
+    """Print by how many MiB three steps raise this process's resident memory at most."""
     call = contender(name, kind, seed)
-    call()
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew: Linux
     before = _resident("VmRSS")
-    for _ in range(2):
+    for _ in range(3):
         call()
     print(json.dumps(max(1.0, (_resident("VmHWM") - before) / 1024)))
 
