@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bench.timing import Report
 from psidp import Curator, ask
 from psidp.curator.execute import prepare
+from psidp.curator.notes import answer_of
 
 PSI = 1.0
 TAILS = (0.0, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
@@ -58,7 +59,7 @@ def _released(curator: Curator, asked: Any, contribution: float, releases: int) 
     """So many answers, each with a choice of its own; the first exact histogram is read once."""
     question = curator._question([asked], (), None, None, PSI, contribution, 0.95)
     draw = prepare(question, curator._engine)
-    return [curator._answered(question, draw()) for _ in range(releases)]
+    return [answer_of(question, draw()) for _ in range(releases)]
 
 
 def _rmse(answers: list[Any], truth: float) -> float:

@@ -10,6 +10,7 @@ import pandas as pd
 from bench.timing import Report
 from psidp import Curator, ask
 from psidp.curator.execute import prepare
+from psidp.curator.notes import answer_of
 
 LOWER, UPPER, PSI, LARGE = -30.0, 180.0, 0.495, 5000
 BY = ["origin", "carrier"]
@@ -45,7 +46,7 @@ def _released(curator: Curator, groups: Any, asked: Any, contribution: Any, rele
     """So many answers with fresh noise on the same exact totals."""
     question = curator._question([asked], BY, groups, None, PSI, contribution, 0.95)
     draw = prepare(question, curator._engine)
-    return [curator._answered(question, draw()) for _ in range(releases)]
+    return [answer_of(question, draw()) for _ in range(releases)]
 
 
 def _means(flights: pd.DataFrame, groups: Any, curator: Curator, releases: int, seed: int) -> Report:

@@ -16,6 +16,7 @@ from psidp.cli.main import app
 from psidp.curator.distinct_sql import DistinctTotals
 from psidp.curator.engine import Engine
 from psidp.curator.execute import prepare
+from psidp.curator.notes import answer_of
 from reference.bounded_totals import distinct as oracle
 from reference.curator_tables import SCHEMA, random_table
 
@@ -81,7 +82,7 @@ def repeated(curator, asks, times, contribution, psi=1.0, **more):
     """Fresh noise on the same exact totals."""
     question = curator._question(asks, more.get("by", ()), more.get("groups"), None, psi, contribution, 0.95)
     draw = prepare(question, curator._engine)
-    return [curator._answered(question, draw()) for _ in range(times)]
+    return [answer_of(question, draw()) for _ in range(times)]
 
 
 def test_a_ratio_has_the_error_and_the_coverage_that_it_says(curator, frame):

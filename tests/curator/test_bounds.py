@@ -14,6 +14,7 @@ from psidp import Curator, PrivateGroups, ask
 from psidp.cli.main import app
 from psidp.curator.bounds import BOUNDS_SHARE, SHARES, SIZE_EDGES, Bounds, NoisyBins, seen_range
 from psidp.curator.execute import prepare
+from psidp.curator.notes import answer_of
 from psidp.curator.query import AUTO_SHARE, CLIPPING_SHARE
 
 PSI = 1.0
@@ -22,7 +23,7 @@ PSI = 1.0
 def released(curator, asked, times, contribution=1.0, **more):
     """So many answers with fresh noise, choice of bounds included."""
     question = curator._question([asked], more.get("by", ()), more.get("groups"), None, PSI, contribution, 0.95)
-    return [curator._answered(question, prepare(question, curator._engine)()) for _ in range(times)]
+    return [answer_of(question, prepare(question, curator._engine)()) for _ in range(times)]
 
 
 def rmse(answers, name, truth):

@@ -17,6 +17,7 @@ import pytest
 import psidp
 from psidp import Curator, Guarantee, PrivateGroups, ask
 from psidp.curator import execute
+from psidp.curator.notes import answer_of
 from psidp.maths.thresholding import kappa_from_threshold
 
 NEVER = 1e9
@@ -48,7 +49,7 @@ def repeated(curator, asks, psi, contribution):
     """Fresh noise on the same exact totals, as often as it is called."""
     asked = curator._question(asks, (), None, None, psi, contribution, 0.95)
     draw = execute.prepare(asked, curator._engine)
-    return lambda confidence=0.95: curator._answered(replace(asked, confidence=confidence), draw())
+    return lambda confidence=0.95: answer_of(replace(asked, confidence=confidence), draw())
 
 
 def test_with_little_noise_the_answers_are_the_truth(curator, table):
