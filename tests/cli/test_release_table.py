@@ -297,3 +297,25 @@ def test_a_public_table_is_joined_on_the_command_line(psidp, files):
     code, _, err = psidp(*asked, "--join", "regions.csv")
     assert code == 2
     assert "must be file:column" in err
+
+
+def test_blanks_around_keys_are_no_part_of_them_and_a_plan_names_the_first(psidp, files):
+    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--contribution", 5, "--psi", 1e6]
+    code, out, _ = psidp(*asked, "--by", "ward", "--groups", "A, B")
+    assert code == 0
+    assert [(row["ward"], round(float(row["value"]))) for row in csv.DictReader(io.StringIO(out))] == [
+        ("A", 100),
+        ("B", 100),
+    ]
+    _, out, _ = psidp(*asked, "--by", "ward", "--groups", "A, B", "--plan")
+    assert "2 public groups ('A', 'B'); those absent" in " ".join(out.split())
+
+
+def test_whole_numbers_are_counted_up_in_a_list_of_groups(psidp, files):
+    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--contribution", 5, "--psi", 1e6]
+    code, out, _ = psidp(*asked, "--by", "age", "--groups", "3..5")
+    assert code == 0
+    assert [row["age"] for row in csv.DictReader(io.StringIO(out))] == ["3", "4", "5"]
+    code, out, err = psidp(*asked, "--by", "age", "--groups", "5..3")
+    assert (code, out) == (2, "")
+    assert "must count up, such as 1..12" in " ".join(err.split())

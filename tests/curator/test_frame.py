@@ -190,3 +190,14 @@ def test_a_typed_frame_keeps_its_text():
     for frame in (pa.table({"x": ["1", "2"]}), pl.DataFrame({"x": ["1", "2"]})):
         with pytest.raises(TypeError, match="must hold numbers"):
             Curator(frame, None).release(ask.sum("x", 0, 1), psi=1.0)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_text_in_a_dictionary_that_is_no_utf8_fails_in_no_query(last):
+    words = pa.Array.from_buffers(pa.string(), 2, pa.array([b"a", b"\xff\xfe"], pa.binary()).buffers())
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 0, 0, last], pa.int8()), words)
+    frame = pa.table({"who": [1, 2, 3, 4], "g": column})
+    counted = Curator(frame, "who").release(ask.count(), where="upper(g) = 'A'", psi=NEVER)
+    assert round(counted.value("count")) == 4 - last
+    grouped = Curator(frame, None).release(ask.count(), by="g", groups=["a", "b"], psi=NEVER)
+    assert [round(row["value"]) for row in grouped] == [4 - last, 0]

@@ -160,3 +160,14 @@ def test_a_budget_whose_last_entry_was_rewritten_takes_no_spend_though_others_ca
     forge(survey, url, UPDATE, rewritten(last, standing=cheap).items())
     with Ledger(url) as fresh, pytest.raises(psidp.errors.TamperedLedgerError, match="entry 2 is not what was written"):
         spend(fresh)
+
+
+@pytest.mark.parametrize("person", ["", "bob"])
+def test_a_share_of_a_paused_budget_is_paused_for_the_same_people(survey, person):
+    survey.pause("survey", person=person, purpose="a complaint", actor="officer")
+    survey.split("survey", {"one": 1.0, "two": 1.0}, purpose="two teams", actor="officer")
+    with pytest.raises(Paused):
+        spend(survey, budget="one")
+    survey.resume("one", person=person, purpose="it was nothing", actor="officer")
+    spend(survey, budget="one")
+    survey.verify()

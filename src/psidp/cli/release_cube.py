@@ -18,7 +18,7 @@ from psidp.curator import ask
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
 from psidp.curator.curator import Curator
-from psidp.curator.groups import key_from_text
+from psidp.curator.groups import keys_from_text
 from psidp.curator.query import CLIPPING_SHARE, need_column
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
@@ -133,16 +133,7 @@ def _listed(curator: Curator, word: str) -> tuple[str, list[Any]]:
     if not colon:
         raise ValueError(f"--column must be column:value,value,..., such as ward:A,B or month:1..12, got {word!r}.")
     need_column(name, schema, "--column")
-    first, dots, last = values.partition("..")
-    if dots and _whole(first) and _whole(last):
-        if not int(first) <= int(last):
-            raise ValueError(f"--column must count up, such as month:1..12, got {word!r}.")
-        return name, [key_from_text(str(n), name, schema[name]) for n in range(int(first), int(last) + 1)]
-    return name, [key_from_text(value, name, schema[name]) for value in values.split(",")]
-
-
-def _whole(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    return name, keys_from_text(values, name, schema[name])
 
 
 def _cut(word: str, make: Any) -> tuple[str, Any]:

@@ -22,7 +22,7 @@ from psidp.curator import ask
 from psidp.curator.answer import Answer
 from psidp.curator.curator import Curator
 from psidp.curator.derived_columns import derived_table
-from psidp.curator.groups import PrivateGroups, key_from_text
+from psidp.curator.groups import PrivateGroups, keys_from_text
 from psidp.curator.plan import Plan
 from psidp.curator.query import CLIPPING_SHARE
 from psidp.ledger.ledger import Ledger
@@ -79,7 +79,7 @@ def release_table(
     ] = [],  # noqa: B006
     top: Annotated[Words, _many("--top", "k, or k:column:lower:upper for sums: the largest groups")] = [],  # noqa: B006
     by: Annotated[Words, _many("--by", 'column that makes groups, or "month(visited)"; may be repeated')] = [],  # noqa: B006
-    groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, or a,b,c")] = "",
+    groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, a,b,c or 1..12")] = "",
     private_groups: Annotated[str, typer.Option("--private-groups", help="choose the groups: kappa:at_most")] = "",
     where: given.Where = [],  # noqa: B006
     contribution: given.Contribution = "1",
@@ -198,7 +198,7 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
             "groups in a list need one --by column of the table, besides those whose values are known, such as months; "
             "for several columns give a .csv file."
         )
-    return [key_from_text(word, names[0], schema[names[0]]) for word in groups.split(",")]
+    return keys_from_text(groups, names[0], schema[names[0]])
 
 
 def with_progress(curator: Curator, work: Callable[[], Given]) -> Given:

@@ -22,7 +22,10 @@ __all__ = [
 ]  # fmt: skip
 
 NOISE = "noise"
-"""The count behind the number cannot be told from zero."""
+"""The count behind the number cannot be told from zero, or noise leaves most of its range open."""
+
+OPEN = 0.8
+"""Part of the range between its edges that a quantile's interval may be without a flag."""
 
 SURE = 3.0
 """Standard errors that a count must be above zero."""
@@ -196,21 +199,22 @@ def _quantile(aggregate: Aggregate, counts: Floats, noisy: Noisy, q: float, conf
 
     The value is where the rising sequence nearest to the noisy cumulative counts crosses q times the noisy total. At
     edge j, D_j = (1 - q) (count below) - q (count above) has noise of a variance that is known beforehand. The interval
-    runs from the last edge where D is surely negative to the first where it surely is not, all edges at once.
+    runs from the edge before the first where D is not surely negative to the edge after the last where it is not surely
+    positive. It misses only if the edge next to the quantile itself is ruled out, so each edge is tested by itself.
     """
     edges, bins = np.asarray(aggregate.edges), aggregate.bins
     j = np.arange(bins + 1)
     raw = np.concatenate([[0.0], np.cumsum(counts)])
     balance = raw - q * raw[-1]
-    z = float(-quantile(0.5 * (1.0 - confidence) / max(1, bins - 1)))
+    z = float(-quantile(0.5 * (1.0 - confidence)))
     room = z * noisy.deviations(bins, q) + noisy.rounding * bins
     surely_low, surely_high = (balance + room < 0.0), (balance - room >= 0.0)
-    low = float(edges[np.max(j[surely_low], initial=0)])
-    high = max(low, float(edges[np.min(j[surely_high], initial=bins)]))
+    low = float(edges[max(int(np.min(j[~surely_low], initial=bins)) - 1, 0)])
+    high = float(edges[min(int(np.max(j[~surely_high], initial=0)) + 1, bins)])
     value = min(max(crossing(edges, isotonic(raw), q * float(raw[-1])), low), high)
-    single = float(-quantile(0.5 * (1.0 - confidence)))
-    spread: Any = (high - low) / (2.0 * single) if high > low else nan
-    flag = count_flag(float(raw[-1]), float(noisy.deviations(bins, 0.0)[-1]))
+    spread: Any = (high - low) / (2.0 * z) if high > low else nan
+    told = count_flag(float(raw[-1]), float(noisy.deviations(bins, 0.0)[-1]))
+    flag = told or (NOISE if high - low >= OPEN * float(edges[-1] - edges[0]) and bins > 1 else "")
     name = aggregate.name if aggregate.label else f"quantile {q:.15g} of {aggregate.column}"
     return Estimate(name, value, spread, low, high, flag)
 

@@ -47,11 +47,14 @@ def arrow_frame(source: Any, declared: Collection[str]) -> tuple[Any, frozenset[
 
 def _total(table: Any, untyped: frozenset[str]) -> tuple[Any, frozenset[str]]:
     """The table with columns that DuckDB reads without a failure by row: no times of seconds or milliseconds, which it
-    multiplies beyond 64 bits, and no text that is no UTF-8."""
+    multiplies beyond 64 bits, and no text that is no UTF-8, in a dictionary neither."""
     import pyarrow as pa
 
     for i, field in enumerate(table.schema):
         kind = field.type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+            table = table.set_column(i, field.name, table.column(i).cast(kind))
         if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit in ("s", "ms"):
             table = table.set_column(i, field.name, _micros(table.column(i)))
         elif _is_text(table.column(i)) and not _is_valid(table.column(i)):

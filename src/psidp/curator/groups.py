@@ -33,6 +33,7 @@ __all__ = [
     "key_from_text",
     "key_literal",
     "key_tuples",
+    "keys_from_text",
     "plain_key",
     "public_groups",
     "refuse_own_groups",
@@ -199,6 +200,24 @@ def key_from_text(text: str, name: str, kind: Any) -> Any:
             except (ValueError, KeyError, ArithmeticError):
                 raise ValueError(f"groups of {name!r} must be of type {kind}, got {text!r}.") from None
     return text
+
+
+def keys_from_text(words: str, name: str, kind: Any) -> list[Any]:
+    """Keys in a list such as A,B,C or 1..12, in their column's type; blanks around them are no part of them.
+
+    Examples:
+        >>> import ibis
+        >>> keys_from_text("1..4", "month", ibis.dtype("int64"))
+        [1, 2, 3, 4]
+        >>> keys_from_text("EWR, JFK", "origin", ibis.dtype("string"))
+        ['EWR', 'JFK']
+    """
+    first, dots, last = words.partition("..")
+    if dots and all(end.strip().removeprefix("-").isdecimal() for end in (first, last)):
+        if not int(first) <= int(last):
+            raise ValueError(f"groups of {name!r} must count up, such as 1..12, got {words!r}.")
+        return [key_from_text(str(number), name, kind) for number in range(int(first), int(last) + 1)]
+    return [key_from_text(word.strip(), name, kind) for word in words.split(",")]
 
 
 def _tuple(key: Any, by: Sequence[str]) -> Key:

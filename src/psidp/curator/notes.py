@@ -25,7 +25,7 @@ __all__ = [
 
 FLAGS = {
     CLIPPING: "what clipping took may move this number by more than its interval says",
-    NOISE: "the count behind this number cannot be told from zero",
+    NOISE: "the count behind this number cannot be told from zero, or its interval is most of the range",
     RANK: "noise could have put another group in this one's place among the largest",
 }
 

@@ -204,8 +204,14 @@ def _queries(asked: Query, engine: Engine) -> tuple[tuple[str, ...], str]:
     return tuple(sql), _public_groups(asked)
 
 
+SHOWN = 4
+"""Groups that a plan names, so that a key with a blank too many is seen before it is paid for."""
+
+
 def _public_groups(asked: Query) -> str:
     """How groups that are given come about."""
     if not asked.by:
         return "One group: the whole table."
-    return f"{len(tuple(asked.groups)):,} public groups; those absent from the data appear with noise alone."  # type: ignore[arg-type]
+    groups = [key[0] if len(key) == 1 else key for key in asked.groups]  # type: ignore[union-attr]
+    some = ", ".join(repr(key) for key in groups[:SHOWN]) + (", ..." if len(groups) > SHOWN else "")
+    return f"{len(groups):,} public groups ({some}); those absent from the data appear with noise alone."

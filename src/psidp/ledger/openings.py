@@ -1,5 +1,6 @@
 """Openings: budgets opened, split into shares, paused and resumed; several of them in one transaction."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from psidp.ledger.actor import signed
@@ -14,11 +15,11 @@ from psidp.ledger.report import standing_of
 __all__ = ["beside", "opened", "reopened", "split", "stopped"]
 
 
-def opened(log: EntryLog, terms: Budget, **more: Any) -> Entry:
-    """The entry that opens a budget; who is stopped everywhere is stopped in it, too."""
+def opened(log: EntryLog, terms: Budget, paused: Iterable[str] = (), **more: Any) -> Entry:
+    """The entry that opens a budget; who is stopped everywhere, or in the budget it is a share of, is stopped in it."""
     period = period_of(terms.renews, log.now(log.last()))
     event = terms.event() | ({"period": period} if period else {}) | more
-    persons = sorted(_stopped_everywhere(log))
+    persons = sorted({*_stopped_everywhere(log), *paused})
     return log.append(terms, "opened", event | ({"paused": persons} if persons else {}), purpose=terms.purpose)
 
 
@@ -34,7 +35,7 @@ def reopened(log: EntryLog, terms: Budget) -> Entry:
 
 
 def split(log: EntryLog, terms: Budget, weights: dict[str, float], actor: str, purpose: str) -> list[Entry]:
-    """The entry that gives all that is left away, and those that open the shares; a limit holds for them, too."""
+    """The entry that gives all that is left away, and those that open the shares, with its limit and pauses."""
     if terms.renews:
         raise ValueError(f"budget {terms.name!r} renews; a share of it would not. Split a budget that does not renew.")
     balance = standing_of(log, terms)
@@ -47,7 +48,7 @@ def split(log: EntryLog, terms: Budget, weights: dict[str, float], actor: str, p
             name=share, guarantee=part.guarantee_below(terms.guarantee), actor=actor, purpose=purpose,
             part_of=terms.name, approval_above=balance.above, table=terms.table,
         )  # fmt: skip
-        made.append(opened(log, child, cap=part.text()))
+        made.append(opened(log, child, balance.paused, cap=part.text()))
     return made
 
 

@@ -115,7 +115,11 @@ def _words(answer: Any) -> list[str]:
     said = [f"{noise} psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."]
     flags = {flag: any(flag in e.flag for _, e in answer.rows) for flag in MARKS}
     said += ["c: clipping may have moved this number by more than its error says."] if flags["clipping"] else []
-    said += ["n: the count behind this number cannot be told from zero."] if flags["noise"] else []
+    said += (
+        ["n: the count behind this number cannot be told from zero, or its interval is most of the range."]
+        if flags["noise"]
+        else []
+    )
     steps = ("non_negative:", "whole:", "rounded:", "suppressed:")
     return said + [note for note in answer.notes if note.startswith(steps)]
 

@@ -222,8 +222,8 @@ def _squares_of_one(g: torch.Tensor) -> torch.Tensor:
         return _squares_in_doubles(g)
     squares = _squares_in_floats(g)
     doubtful = ~(squares.isfinite() & (squares > g.shape[1] * 2.0**-100))
-    if bool(doubtful.any()):
-        squares[doubtful] = _squares_in_doubles(g[doubtful])
+    for row in doubtful.nonzero().flatten().tolist():  # each alone: torch adds up in another order beside others
+        squares[row] = _squares_in_doubles(g[row : row + 1])[0]
     return squares
 
 
