@@ -85,7 +85,11 @@ def test_page_one_has_the_promise_and_the_check_in_one_size():
     [
         ({}, ("open", "open"), "none given"),
         ({"ledger_head": "3:ab"}, ("open", "open"), "not checked"),
-        ({"ledger_head": "3:ab", "ledger_check": "passed"}, ("good", "open"), "entries agree (this checks the bookkeeping"),
+        (
+            {"ledger_head": "3:ab", "ledger_check": "passed"},
+            ("good", "open"),
+            "entries agree (this checks the bookkeeping",
+        ),
         ({"ledger_head": "3:ab", "ledger_check": "failed"}, ("bad", "open"), "entries do not agree"),
         ({"audit": Audited(0.1, n_in=300, n_out=200)}, ("open", "good"), "Audit: passed"),
         ({"audit": Audited(1.4)}, ("open", "bad"), "Audit: failed"),
@@ -124,7 +128,7 @@ def test_an_answer_tells_its_error_in_its_own_unit_and_what_the_engine_enforced(
     assert re.match(r"count of a group: off by about [\d.]+ rows \(95 of 100", rows)
     assert re.match(r"mean of age of a group: off by about [\d.]+ \(95 of 100", age)
     assert made.scope.contribution_bound.startswith("count, mean of age: one patient adds at most 4 rows' worth")
-    assert "Limit on what one patient adds: count, mean of age: one patient adds at most 4 rows' worth" in first_page(made)
+    assert front(made).bound.startswith("Limit on what one patient adds: count, mean of age: one patient adds at most 4")
     assert "L2" not in first_page(made)
     assert Card.from_json(made.to_json()) == made
 
