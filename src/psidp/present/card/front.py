@@ -191,7 +191,8 @@ def _errors(card: Card) -> tuple[str, ...]:
 
 def _unit_of(statistic: str) -> str:
     """The unit of a statistic, where its name tells it."""
-    return " rows" if statistic.split(" ")[0].rstrip(",") == "count" else ""
+    counts = statistic.split(" ")[0].rstrip(",") == "count" and "weighted by" not in statistic
+    return " rows" if counts else ""
 
 
 def _ledger(card: Card) -> Check:
