@@ -124,8 +124,9 @@ export class Roc {
     this.intercept.says(delta, 0, Math.max(advantage, delta), `delta ${shown(delta)}, epsilon ${shown(epsilon)}`);
     const below = delta < floor ? ", below the picture" : "";
     chart.note("tangent-line", "label-tangent", right - 8, bottom - 28, "tangent: TPR = δ + e^ε · FPR", "end");
-    const words = (where) => `δ = ${shown(delta)}${where}, slope e^ε = ${up(Math.exp(epsilon))}`;
-    chart.note("tangent-label", "label-tangent", right - 8, bottom - 11, chart.fitted(words(below), words(""), right - 12), "end");
+    const slope = `slope e^ε = ${up(Math.exp(epsilon))}`;
+    const short = chart.fitted(`δ = ${shown(delta)}, ${slope}`, slope, right - left - 30);
+    chart.note("tangent-label", "label-tangent", right - 8, bottom - 11, chart.fitted(`δ = ${shown(delta)}${below}, ${slope}`, short, right - left - 30), "end");
   }
 }
 
