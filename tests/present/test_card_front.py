@@ -33,12 +33,14 @@ def test_the_first_page_says_in_natural_frequencies_what_people_ask():
         "It protects one patient",
         "Smaller is safer",
         "500 times in 1,000 by tossing a coin, is right at most 599 times in 1,000",
-        "34 of 1,000 that are, instead of 10 by guessing",
+        "34 of 1,000 that are in the data, instead of 10 by guessing",
+        "all that the data holds of them",
+        "Limit on what one patient adds: none was enforced here.",
         "the two together have psi 0.71, not 1",
         "500 (nothing can be learnt) ... 599 (this release) ... 1,000 (no protection)",
         "Insiders",
         "The 1 in 100",
-        "Ledger: none given",
+        "Ledger: none given. A ledger is the record of what each release cost.",
         "Audit: none",
     ):
         assert words in page, words
@@ -82,9 +84,13 @@ def test_page_one_has_the_promise_and_the_check_in_one_size():
     ("more", "states", "words"),
     [
         ({}, ("open", "open"), "none given"),
-        ({"ledger_head": "3:ab"}, ("open", "open"), "not verified"),
-        ({"ledger_head": "3:ab", "ledger_check": "passed"}, ("good", "open"), "verified. Every entry was recomputed"),
-        ({"ledger_head": "3:ab", "ledger_check": "failed"}, ("bad", "open"), "verification failed"),
+        ({"ledger_head": "3:ab"}, ("open", "open"), "not checked"),
+        (
+            {"ledger_head": "3:ab", "ledger_check": "passed"},
+            ("good", "open"),
+            "entries agree (this checks the bookkeeping",
+        ),
+        ({"ledger_head": "3:ab", "ledger_check": "failed"}, ("bad", "open"), "entries do not agree"),
         ({"audit": Audited(0.1, n_in=300, n_out=200)}, ("open", "good"), "Audit: passed"),
         ({"audit": Audited(1.4)}, ("open", "bad"), "Audit: failed"),
     ],
@@ -118,8 +124,12 @@ def test_an_answer_tells_its_error_in_its_own_unit_and_what_the_engine_enforced(
     errors = {error.statistic: error.standard_error for error in made.errors}
     mine = [e.standard_error for _, e in answer.rows if e.statistic == "count"]
     assert errors["count of a group"] == pytest.approx(sorted(mine)[0])
-    assert "count of a group: off by about" in first_page(made)
-    assert "at most" in made.scope.contribution_bound
+    rows, age = front(made).errors
+    assert re.match(r"count of a group: off by about [\d.]+ rows \(95 of 100", rows)
+    assert re.match(r"mean of age of a group: off by about [\d.]+ \(95 of 100", age)
+    assert made.scope.contribution_bound.startswith("count, mean of age: one patient adds at most 4 rows' worth")
+    assert front(made).bound.startswith("Limit on what one patient adds: count, mean of age: one patient adds at most ")
+    assert "L2" not in first_page(made)
     assert Card.from_json(made.to_json()) == made
 
 
@@ -149,13 +159,16 @@ def test_with_its_ledger_a_card_is_verified_and_has_the_running_total(tmp_path, 
         assert made.ledger_head == str(ledger.head())
         assert made.total.psi == pytest.approx(0.5 * 2**0.5)
         assert made.total.cap == 2.0
-        assert "clinic, so far" in first_page(made)
+        assert (
+            "clinic, so far: everything paid from this budget, this release included; psi 0.7072 of a limit of 2."
+        ) in first_page(made)
         told = card(ledger.report("clinic"), date="2026-01-31")
         assert told.guarantee.psi == pytest.approx(0.5 * 2**0.5)
         assert (told.title, told.publisher) == ("Everything released from the budget clinic", "St. Mary's")
         code, out, _ = run("card", "--ledger", str(tmp_path / "ledger.db"), "--budget", "clinic", "--format", "json")
         assert code == 0
         assert Card.from_json(out).guarantee == told.guarantee
+        assert "all budgets of the ledger for one patient, so far: everything paid until this card" in first_page(told)
         assert Card.from_json(out).ledger_check == "passed"
     command = shlex.split(json.loads(made.to_json())["made"]["command"])
     code, out, err = run(*command[1:], "--format", "json")
@@ -197,7 +210,7 @@ def test_parts_refuse_nonsense(run):
         (["--total", "3"], "--total must be JSON with budget, cap, kappa, psi, got '3'."),
         (["--errors", "{"], "--errors must be a JSON list, got '{'."),
         (["--errors", '[{"statistic": "age"}]'], "--errors must be JSON with standard_error, statistic"),
-        (["--ledger", "x.db"], "--ledger and --budget go together"),
+        (["--ledger", "x.db"], "ledger and budget must be given together"),
     ):
         code, _, err = run("card", "--psi", "1", *flags)
         assert (code, sentence in err) == (2, True), err

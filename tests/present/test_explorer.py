@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 import psidp
 from present.explorer_page import drag, handle, number, place, rates, scores_csv, settle, share, upload
-from psidp.present.formatting import up
+from psidp.present.formatting import per_thousand, up
 from psidp.present.web.standalone import standalone_page
 
 VIEWS = {
@@ -124,7 +124,11 @@ def test_typing_sigma_and_sensitivity_makes_psi_follow(tab, served):
     assert number(page, "psi") == 0.25
     page.fill("#sensitivity", "8")
     settle(page)
-    assert (number(page, "psi"), number(page, "sigma")) == (0.25, 32.0), "the locked one of a pair leaves psi alone"
+    assert (number(page, "psi"), number(page, "sigma")) == (2.0, 4.0), "both were typed, so both stay"
+    page.fill("#psi", "0.25")
+    page.fill("#sensitivity", "16")
+    settle(page)
+    assert (number(page, "psi"), number(page, "sigma")) == (0.25, 64.0), "the locked one alone leaves psi alone"
     consistent(page)
 
 
@@ -145,13 +149,17 @@ def test_nonsense_is_refused_in_a_sentence_and_nothing_moves(tab, served, field,
     page = tab(served)
     page.fill(f"#{field}", text)
     settle(page)
-    assert page.inner_text("#refusal").startswith((f"{field} (", f"{field} must be"))
+    place = page.get_attribute(f"#{field}", "aria-describedby")
+    name = field.upper() if field in ("tpr", "fpr") else field
+    assert page.inner_text(f"#{place}").startswith((f"{name} (", f"{name} must be"))
     assert page.get_attribute(f"#{field}", "aria-invalid") == "true"
+    below, beside = (page.locator(f"#{at}").bounding_box() for at in (place, field))
+    assert abs(below["y"] - beside["y"]) < 150
     page.locator("h1").click()
     page.locator(f"#{field}").blur()
     settle(page)
     assert number(page, "psi") == 1.0
-    assert page.inner_text("#refusal") == ""
+    assert page.inner_text(f"#{place}") == ""
 
 
 def test_a_reloaded_link_shows_the_same_state(tab, served):
@@ -180,7 +188,7 @@ def test_pins_are_compared_by_their_divergences_and_drawn(tab, served):
         settle(page)
     assert page.locator("#pin").is_disabled()
     cells = page.locator("#divergences tbody tr").nth(1).locator("td").all_inner_texts()
-    assert cells[2] == up(psidp.theory.divergence(1.0, 1.5), 3)
+    assert cells[2] == per_thousand(psidp.theory.divergence(1.0, 1.5))
     expect(page.locator("#roc path.pinned[d^=M]")).to_have_count(4)
     page.click("#pins li:first-child button")
     settle(page)

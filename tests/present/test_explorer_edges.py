@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 import psidp
-from present.explorer_page import centre, handle, number, place, scores_csv, settle, share, upload
+from present.explorer_page import centre, drag, handle, number, place, scores_csv, settle, share, upload
 from psidp.present.deployments import deployments
 from psidp.present.web.standalone import standalone_page
 
@@ -82,6 +82,61 @@ def test_fields_answer_in_one_step(tab, served, typed, shown):
     page.locator("h1").click()
     settle(page)
     assert number(page, "psi") == pytest.approx(shown.get("psi", 0.25), rel=1e-5)
+
+
+@pytest.mark.parametrize("locked", [False, True], ids=["as it opens", "the other one locked"])
+@pytest.mark.parametrize(
+    ("texts", "psi"),
+    [
+        ({"epsilon": "0.9", "delta": "0.001"}, psidp.psi_from_epsilon_delta(0.9, 1e-3)),
+        ({"tpr": "50 %", "fpr": "2 %"}, psidp.psi_from_rates(0.5, 0.02)),
+        ({"sigma": "4", "sensitivity": "10"}, 2.5),
+    ],
+    ids=["pair", "rates", "noise"],
+)
+def test_both_typed_members_of_a_pair_stay_and_psi_follows_in_either_order(tab, served, texts, psi, locked):
+    for order in (list(texts), list(texts)[::-1]):
+        page = tab(served)
+        if locked:
+            page.click(f"#lock-{next(iter(texts))}")
+        for name in order:
+            page.click(f"#{name}", click_count=3)
+            page.keyboard.type(texts[name])
+        page.locator("h1").click()
+        settle(page)
+        assert number(page, "psi") == pytest.approx(psi, rel=1e-5)
+        read = {name: page.input_value(f"#{name}") for name in texts}
+        assert read == texts
+
+
+def test_a_typed_member_counts_until_psi_is_set_otherwise(tab, served):
+    page = tab(served)
+    for name, text in (("epsilon", "0.9"), ("psi", "1"), ("delta", "1e-6")):
+        page.fill(f"#{name}", text)
+        settle(page)
+    assert number(page, "psi") == 1.0
+    assert number(page, "epsilon") == pytest.approx(psidp.epsilon_from_psi(1.0, 1e-6), rel=1e-5)
+
+
+def test_epsilon_reads_the_same_everywhere_and_never_below_it(tab, served):
+    page = tab(served)
+    epsilon = page.input_value("#epsilon")
+    assert 0.0 <= float(epsilon) - psidp.epsilon_from_psi(1.0, 1e-5) < 1e-5
+    assert f"ε = {epsilon}." in page.inner_text("#tangent-note")
+    assert f"ε = {epsilon}, δ = 1e-5" in page.locator("#profile .label-tangent").text_content()
+    assert f"epsilon {epsilon}" in handle(page, "tangent").get_attribute("aria-valuetext")
+    page.click("#fold-renyi summary")
+    assert f"the exact ε is {epsilon}." in page.inner_text("#renyi-note")
+
+
+@pytest.mark.parametrize("name", ["tangent", "profile-dot", "psi", "roc-point"])
+def test_a_handle_that_is_taken_and_not_moved_changes_nothing(tab, served, name):
+    page = tab(served)
+    fields = ("psi", "epsilon", "delta", "tpr", "fpr")
+    before = [page.input_value(f"#{field}") for field in fields]
+    drag(page, name, 1, 0)
+    assert [page.input_value(f"#{field}") for field in fields] == before
+    assert "δ = 1e-5 (where" in page.inner_text("#tangent-note")
 
 
 @pytest.mark.parametrize(
@@ -194,6 +249,7 @@ def test_the_more_private_of_two_pairs_is_named(tab, served):
         page.fill("#pin-delta", delta)
         page.click("#pin-pair")
     settle(page)
+    assert [page.input_value(f"#pin-{field}") for field in ("name", "epsilon", "delta")] == ["", "", ""]
     assert psidp.psi_from_epsilon_delta(1, 1e-5) < psidp.psi_from_epsilon_delta(0.9, 1e-3)
     assert "A (1, 1e-5)) is the most private" in page.inner_text("#pins-order").replace("((", "(")
     styles = page.evaluate("""() => [0, 1].map((i) => document.querySelector(`#roc .pinned.p${i}`))
@@ -202,6 +258,18 @@ def test_the_more_private_of_two_pairs_is_named(tab, served):
     page.fill("#pin-delta", "2")
     page.click("#pin-pair")
     expect(page.locator("#pin-refusal")).to_contain_text("delta in (0, 1)")
+
+
+def test_a_pin_that_is_named_as_its_letter_is_named_once(tab, served):
+    page = tab(served)
+    page.fill("#pin-epsilon", "1")
+    page.fill("#pin-delta", "1e-5")
+    page.fill("#pin-name", "A")
+    page.press("#pin-name", "Enter")
+    settle(page)
+    psi = f"{psidp.psi_from_epsilon_delta(1, 1e-5):.4g}"
+    assert page.inner_text("#pins li span") == f"A ψ = {psi}"
+    assert page.inner_text("#pins-order").startswith(f"More private to the left: A with ψ = {psi} < this page")
 
 
 def test_a_score_file_with_decimal_commas_is_read_right_and_a_small_one_is_warned_of(tab, served):

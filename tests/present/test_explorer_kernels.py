@@ -90,7 +90,8 @@ def test_the_saved_page_writes_the_cards_first_page_in_the_words_of_python(tab, 
     said = tab(served).evaluate(run, [psi, "aircraft", 1 / psi])
     mechanism = Mechanism(sensitivity=1.0, sigma=1 / psi)
     page = front(card(psidp.Guarantee(psi, unit="aircraft"), mechanism=mechanism, date="2026-01-31"))
-    above = [page.byline, page.whom, page.number + page.at, page.smaller, in_one_line(page.marks), page.comparison]
+    above = [page.byline, page.whom, page.number + page.at, page.smaller, page.bound, in_one_line(page.marks)]
+    above += [page.spent] * bool(page.spent) + [page.comparison]
     assert said == {
         "title": "Privacy card",
         "above": above,

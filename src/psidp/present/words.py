@@ -73,7 +73,7 @@ def sentences(guarantee: Guarantee | UpperEnds, gaussian: bool = True) -> list[s
         f"Someone who must tell from the release whether one {g.unit} was in the data, and would be right 500 times "
         f"in 1,000 by tossing a coin, is right at most {per_thousand(right)} times in 1,000, however clever.",
         f"An attacker who wrongly accuses no more than 10 of 1,000 that are not in the data finds at most "
-        f"{per_thousand(caught)} of 1,000 that are, instead of 10 by guessing.",
+        f"{per_thousand(caught)} of 1,000 that are in the data, instead of 10 by guessing.",
         _odds(factor, g.unit),
     ]
     if g.kappa:

@@ -1,6 +1,7 @@
 """The card's first page, for people: each of its paragraphs as plain text, the same in HTML and in Markdown."""
 
 from dataclasses import dataclass
+from math import isfinite
 
 from psidp.guarantee import Guarantee, compose
 from psidp.present.card.parts import TypicalError
@@ -14,6 +15,9 @@ __all__ = ["Check", "Front", "Mark", "front"]
 
 WIDER = 1.959964
 """Standard errors that hold 95 of 100 draws of a Gaussian."""
+RECORD = "A ledger is the record of what each release cost."
+SQUARES, TRIANGLE = "(L2, over all groups)", "(over all groups, added as the sides of a right triangle)"
+"""How a bound over groups is told to specialists, and to people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,9 @@ class Front:
     number: str
     at: str
     smaller: str
+    bound: str
     marks: tuple[Mark, ...]
+    spent: str
     comparison: str
     sentences: tuple[str, ...]
     again: str
@@ -62,7 +68,9 @@ def front(card: Card) -> Front:
         number=number,
         at=f"{at} per {g.unit}",
         smaller=_smaller(card),
+        bound=_bound(card),
         marks=_marks(card),
+        spent=_spent(card),
         comparison=_comparison(g),
         sentences=tuple(card.sentences),
         again=_again(card),
@@ -82,7 +90,8 @@ def _whom(card: Card) -> str:
     if card.guarantee.adjacency == "replace-one":
         return f"It protects what the data holds of one {unit}. That {article(unit)} is in the data is no secret."
     return (
-        f"It protects one {unit}: whether {article(unit)} is in the data at all, and so all that the data holds of it."
+        f"It protects one {unit}: whether {article(unit)} is in the data at all, and so all that the data holds of "
+        "them."
     )
 
 
@@ -95,6 +104,17 @@ def _smaller(card: Card) -> str:
     return f"psi is how far one {unit} can move the numbers, divided by the noise that hides it. {ends}"
 
 
+def _bound(card: Card) -> str:
+    """How much one unit may add, or that nothing enforced a limit."""
+    unit, stated = card.guarantee.unit, card.scope.contribution_bound.rstrip(".")
+    if not stated:
+        return (
+            f"Limit on what one {unit} adds: none was enforced here. The promise holds only where no {unit} moves the "
+            "numbers further than was assumed."
+        )
+    return f"Limit on what one {unit} adds: {stated.replace(SQUARES, TRIANGLE)}."
+
+
 def _marks(card: Card) -> tuple[Mark, ...]:
     """This release, and the running total of its budget, on the scale."""
     marks = [Mark("this release", card.promise.advantage)]
@@ -102,6 +122,19 @@ def _marks(card: Card) -> tuple[Mark, ...]:
         total = Guarantee(card.total.psi, card.total.kappa)
         marks.append(Mark(f"{card.total.budget}, so far", total.advantage))
     return tuple(marks)
+
+
+def _spent(card: Card) -> str:
+    """What the mark of the running total stands for; empty without one."""
+    total = card.total
+    if total is None:
+        return ""
+    psi = f"psi {up(total.psi)}{f', failing with probability {up(total.kappa)}' if total.kappa else ''}"
+    if total.cap is None or not isfinite(total.cap):
+        return f"{total.budget}, so far: everything paid until this card, this release included; {psi}."
+    limit = "of a limit of" if total.psi <= total.cap else "in all; the limit now in force is"
+    said = f"everything paid from this budget, this release included; {psi} {limit} {down(total.cap)}"
+    return f"{total.budget}, so far: {said}."
 
 
 def _comparison(g: Guarantee) -> str:
@@ -150,22 +183,29 @@ def _errors(card: Card) -> tuple[str, ...]:
     if not found:
         return ("Not stated.",)
     return tuple(
-        f"{error.statistic}: off by about {error.standard_error:.3g}, in its own unit (95 of 100 times by less than "
-        f"{WIDER * error.standard_error:.3g}). This is the noise alone."
+        f"{error.statistic}: off by about {error.standard_error:.3g}{_unit_of(error.statistic)} (95 of 100 times by "
+        f"less than {WIDER * error.standard_error:.3g}). This is the noise alone."
         for error in found
     )
+
+
+def _unit_of(statistic: str) -> str:
+    """The unit of a statistic, where its name tells it."""
+    counts = statistic.split(" ")[0].rstrip(",") == "count" and "weighted by" not in statistic
+    return " rows" if counts else ""
 
 
 def _ledger(card: Card) -> Check:
     """Whether the record of what was spent was verified."""
     if card.ledger_head is None:
-        return Check("open", "Ledger: none given. Nothing here shows that every release was counted.")
+        return Check("open", f"Ledger: none given. {RECORD} Nothing here shows that every release was counted.")
     head = f"(head {card.ledger_head[:14]}…)"
     if card.ledger_check == "passed":
-        return Check("good", f"Ledger: verified. Every entry was recomputed for this card and agrees {head}.")
+        agree = "entries agree (this checks the bookkeeping, not the privacy)"
+        return Check("good", f"Ledger: {agree}. {RECORD} All entries were recomputed for this card {head}.")
     if card.ledger_check == "failed":
-        return Check("bad", f"Ledger: verification failed. An entry is not what was written {head}.")
-    return Check("open", f"Ledger: not verified. A head is stated {head}, and nobody checked it for this card.")
+        return Check("bad", f"Ledger: entries do not agree. {RECORD} An entry is not what was written {head}.")
+    return Check("open", f"Ledger: not checked. {RECORD} A head is stated {head}, and nobody checked it for this card.")
 
 
 def _audit(card: Card) -> Check:

@@ -52,7 +52,9 @@ svg { width: 100%; height: auto; } .roc { max-width: 52mm; } svg text { font-siz
   .scale text { font-size: 17px; }
   .scale .unit, .scale .inner { display: none; } }
 @page { size: A4; margin: 10mm; }
-@media print { body { padding: 0; max-width: none; } .back { margin-top: 0; border-top: 0; padding-top: 0; } }
+@media print { body { padding: 0; max-width: none; } .back { margin-top: 0; border-top: 0; padding-top: 0; }
+  .front { line-height: 1.3; } .headline, .check { font-size: 11pt; } .front p { margin-bottom: 1.5mm; }
+  .back th, .back td { padding-block: .3mm; } }
 """
 
 
@@ -100,7 +102,9 @@ def _front(card: Card) -> Element:
         element("p", page.whom, class_="whom"),
         number,
         element("p", page.smaller),
+        element("p", page.bound),
         scale_picture(page.marks),
+        *([element("p", page.spent)] if page.spent else []),
         element("p", page.comparison, class_="small"),
         element("h2", "What it means"),
         *means,

@@ -36,8 +36,10 @@ def to_markdown(card: Card) -> str:
 def _front(page: Front) -> list[str]:
     """The first page: what it means, what is not promised, whether anybody checked it."""
     lines = [_text(page.byline), "", _text(page.whom), ""]
-    lines += [f"**{_text(page.number)}**{_spaced(page.at)}. {_text(page.smaller)}", ""]
-    lines += ["Right guesses in 1,000, at most:", "", _text(in_one_line(page.marks)), "", _text(page.comparison), ""]
+    lines += [f"**{_text(page.number)}**{_spaced(page.at)}. {_text(page.smaller)}", "", _text(page.bound), ""]
+    lines += ["Right guesses in 1,000, at most:", "", _text(in_one_line(page.marks)), ""]
+    lines += [_text(page.spent), ""] if page.spent else []
+    lines += [_text(page.comparison), ""]
     lines += ["## What it means", ""]
     for sentence in (*page.sentences, page.again):
         lines += [_text(sentence), ""]

@@ -26,10 +26,22 @@ def release_words(release: Cube | Answer | Release) -> dict[str, Any]:
     said = [note.split(". ")[0].rstrip(".") for note in release.notes]
     bound = [note for note in said if f"one {unit} " in note.lower() and "at most" in note]
     return told | {
-        "bound": "; ".join(bound) or f"every row is one {unit}",
+        "bound": "; ".join(_gathered(bound, unit)) or f"every row is one {unit}",
         "covered": (TOGETHER, f"everything that the table holds of one {unit}"),
         "not_covered": (ELSEWHERE, "the public lists of groups and bounds, if they were made from the data"),
     }
+
+
+def _gathered(bounds: list[str], unit: str) -> list[str]:
+    """Statistics with the same bound, told once."""
+    names: dict[str, list[str]] = {}
+    for bound in bounds:
+        name, _, rest = bound.partition(": ")
+        if rest.startswith(f"one {unit} "):
+            names.setdefault(rest, []).append(name)
+        else:
+            names.setdefault(bound, [])
+    return [f"{', '.join(these)}: {rest}" if these else rest for rest, these in names.items()]
 
 
 def _numbers(release: Release) -> dict[str, Any]:

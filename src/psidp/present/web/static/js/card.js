@@ -37,10 +37,12 @@ export function frontPage({ psi, unit, sigma }, deployments, date) {
     title: "Privacy card",
     above: [
       `Publisher not stated. Card of ${date}.`,
-      `It protects one ${unit}: whether ${article(unit)} is in the data at all, and so all that the data holds of it.`,
+      `It protects one ${unit}: whether ${article(unit)} is in the data at all, and so all that the data holds of them.`,
       `psi = ${up(psi)} per ${unit}`,
       `psi is how far one ${unit} can move the numbers, divided by the noise that hides it. Smaller is safer: at 0 nothing ` +
         `can be learnt about one ${unit}, and there is no largest value.`,
+      `Limit on what one ${unit} adds: none was enforced here. The promise holds only where no ${unit} moves the numbers ` +
+        "further than was assumed.",
       `500 (nothing can be learnt) ... ${right(psi)} (this release) ... 1,000 (no protection)`,
       comparison(psi, deployments),
     ],
@@ -52,10 +54,10 @@ export function frontPage({ psi, unit, sigma }, deployments, date) {
       `General findings: what the numbers say of all can be held against each ${unit}, in the data or not.`,
     ],
     "How far off the numbers are": [
-      `the number: off by about ${plain(sigma, 3)}, in its own unit (95 of 100 times by less than ${plain(WIDER * sigma, 3)}). This is the noise alone.`,
+      `the number: off by about ${plain(sigma, 3)} (95 of 100 times by less than ${plain(WIDER * sigma, 3)}). This is the noise alone.`,
     ],
     "Has anybody checked it?": [
-      "Ledger: none given. Nothing here shows that every release was counted.",
+      "Ledger: none given. A ledger is the record of what each release cost. Nothing here shows that every release was counted.",
       "Audit: none. Nobody is known to have attacked this release to test the promise.",
     ],
   };

@@ -46,6 +46,12 @@ export function plain(value, places = 6) {
   return Math.abs(rounded) < 1e-4 || Math.abs(rounded) >= 1e6 ? rounded.toExponential().replace("e+", "e") : String(rounded);
 }
 
+/** epsilon or delta, the same wherever it is read: six digits, never below it; a typed number comes back as it was. */
+export function shown(value) {
+  const near = plain(value);
+  return Math.abs(Number(near) - value) <= 1e-10 * Math.abs(value) ? near : up(value, 6);
+}
+
 /** A share in per cent, for reading only; the order of two shares is never turned round by their digits. */
 export function percent(rate) {
   const value = 100 * rate;

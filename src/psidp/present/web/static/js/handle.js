@@ -2,6 +2,7 @@
 
 import { shape } from "./chart.js";
 
+const STILL = 2; // pixels within which a hand that takes a handle has not moved it
 const STEPS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 };
 
 export class Handle {
@@ -26,6 +27,7 @@ export class Handle {
   /** While a handle is held its picture keeps its axes, and the handle the distance at which the pointer took it. */
   listen({ drag, step, edge, rest }) {
     let taken = [0, 0];
+    let from = null;
     const pixels = (event) => {
       const box = this.chart.svg.getBoundingClientRect();
       const scale = this.chart.width / box.width;
@@ -36,11 +38,14 @@ export class Handle {
       this.group.focus({ focusVisible: false, preventScroll: true });
       this.group.setPointerCapture(event.pointerId);
       const [x, y] = pixels(event);
+      from = [event.clientX, event.clientY];
       taken = [x - this.at[0], this.line ? 0 : y - this.at[1]];
       this.chart.held = true;
     });
     this.group.addEventListener("pointermove", (event) => {
       if (!this.group.hasPointerCapture(event.pointerId)) return;
+      if (from && Math.hypot(event.clientX - from[0], event.clientY - from[1]) < STILL) return;
+      from = null;
       const [x, y] = pixels(event);
       drag(x - taken[0], y - taken[1]);
     });

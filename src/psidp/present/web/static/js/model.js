@@ -25,7 +25,7 @@ export function derive(state) {
     auc: aucFromPsi(psi),
     advantage,
     ppv: predictiveValue(rates.tpr, rates.fpr, prior),
-    pins: state.pins.map((pin, i) => ({ ...pin, letter: LETTERS[i], name: pin.name || `ψ = ${Number(pin.psi.toPrecision(4))}` })),
+    pins: state.pins.map((pin, i) => ({ ...pin, letter: LETTERS[i], name: pin.name && pin.name !== LETTERS[i] ? pin.name : `ψ = ${Number(pin.psi.toPrecision(4))}` })),
   };
 }
 

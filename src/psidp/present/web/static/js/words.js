@@ -19,7 +19,7 @@ export function sentences(psi, unit) {
     `Someone who must tell from the release whether one ${unit} was in the data, and would be right 500 times in 1,000 ` +
       `by tossing a coin, is right at most ${perThousand(right)} times in 1,000, however clever.`,
     "An attacker who wrongly accuses no more than 10 of 1,000 that are not in the data finds at most " +
-      `${perThousand(caught)} of 1,000 that are, instead of 10 by guessing.`,
+      `${perThousand(caught)} of 1,000 that are in the data, instead of 10 by guessing.`,
     odds(factor, unit),
   ];
 }

@@ -1,7 +1,7 @@
 // The two-way inputs: psi, and three pairs. Of each pair one member is locked: it stays when psi moves.
 
 import { shape } from "../chart.js";
-import { plain, share, typed } from "../digits.js";
+import { plain, share, shown, typed } from "../digits.js";
 import { element, say } from "../page.js";
 import { epsilonFromPsi, psiFromEpsilonDelta } from "../profile.js";
 import { quantile } from "../normal.js";
@@ -17,17 +17,20 @@ const FIELDS = {
   fpr: ["false positive rate of the attack", "(0, 1), such as 0.01 or 1 %", (v) => v > 0 && v < 1],
 };
 const SHARES = ["tpr", "fpr"];
+const PAIRED = ["epsilon", "delta"];
 const SLIDER = 6;
 
 export class Controls {
   constructor(change) {
     this.change = change;
     this.typing = null;
+    this.said = {};
     element("controls").addEventListener("submit", (event) => event.preventDefault());
     element("translate").addEventListener("submit", (event) => event.preventDefault());
     element("psi-range").addEventListener("input", (event) => change({ psi: Number(event.target.value) }));
     for (const name of Object.keys(FIELDS)) {
       const field = element(name);
+      field.setAttribute("aria-describedby", refusalOf(name));
       field.addEventListener("input", () => this.typed(name, field.value));
       field.addEventListener("blur", () => this.left(name));
       field.addEventListener("keydown", (event) => this.nudge(event, name));
@@ -47,44 +50,66 @@ export class Controls {
     const fine = Number.isFinite(value) && allowed(value);
     const said = text.trim().slice(0, 40) || "nothing";
     const two = Number.isNaN(value) && /\d,\d/.test(text) ? " A comma there may mean two things: write a point, or no comma." : "";
-    this.refuse(name, fine ? "" : `${name} (${meaning}) must be in ${domain}, got ${name}=${said}.${two}`);
+    this.refuse(name, fine ? "" : `${called(name)} (${meaning}) must be in ${domain}, got ${called(name)}=${said}.${two}`);
     if (fine) this.lead(name, value);
   }
 
   refuse(name, sentence) {
     element(name).setAttribute("aria-invalid", String(sentence !== ""));
-    element("refusal").textContent = sentence;
+    element(refusalOf(name)).textContent = sentence;
   }
 
-  /** The locked member of a pair changes its partner, psi stays; the open one changes psi, the locked one stays. */
+  /**
+   * The open member of a pair changes psi, the locked one stays. The locked one changes its partner and psi stays, unless
+   * the partner was typed too, since psi was last set otherwise: then psi follows both.
+   */
   lead(name, value) {
     const now = this.now;
-    const locked = { delta: now.pair, epsilon: now.pair, fpr: now.locked, tpr: now.locked, sensitivity: now.noise, sigma: now.noise }[name];
-    if (locked === name) return this.keep(name, value);
-    if (name === "psi") return this.psi(name, value);
-    if (name === "sensitivity") return this.psi(name, value / now.sigma);
-    if (name === "sigma") return this.psi(name, now.sensitivity / value);
-    if (name === "epsilon") return this.psi(name, psiFromEpsilonDelta(value, now.delta));
-    if (name === "delta") return this.psi(name, psiFromEpsilonDelta(now.epsilon, value));
-    if (name === "tpr") return this.psi(name, now.threshold + quantile(value), `${name} must be above fpr: an attack that guesses has tpr = fpr.`);
-    return this.psi(name, now.psi - now.threshold - quantile(value), `${name} must be below tpr: an attack that guesses has tpr = fpr.`);
+    const lock = lockOf(name);
+    if (!lock) return this.psi(name, value);
+    const [partner] = LOCKS[lock].filter((other) => other !== name);
+    const values = this.typedSince(lock);
+    const locked = { pair: now.pair, rates: now.locked, noise: now.noise }[lock] === name;
+    const patch = locked ? kept(name, value) : {};
+    if (locked && !this.showable(name, value)) return undefined;
+    if (locked && !(partner in values)) {
+      this.said[lock] = { psi: now.psi, values: { [name]: value } };
+      return this.change(patch);
+    }
+    const psi = psiOf(lock, now, { ...values, [name]: value });
+    const [low, guess] = [name === "tpr" ? "above FPR" : "below TPR", "an attack that guesses has TPR = FPR"];
+    if (!this.psi(name, psi, `${called(name)} must be ${low}: ${guess}.`, patch)) return undefined;
+    this.said[lock] = { psi, values: { ...values, [name]: value } };
+    return undefined;
   }
 
-  /** psi, where the page can show it; `low` says why there is none below 0. */
-  psi(name, psi, low = "") {
+  /** What was typed into a pair since psi, or the pair, was last set otherwise. */
+  typedSince(lock) {
+    const { psi, values } = this.said[lock] ?? { psi: NaN, values: {} };
+    const now = valuesOf(this.now);
+    const stands = psi === this.now.psi && Object.entries(values).every(([name, value]) => Math.abs(now[name] - value) <= 1e-9 * value);
+    return stands ? values : {};
+  }
+
+  /** psi, where the page can show it, with what else changes; `low` says why there is none below 0. */
+  psi(name, psi, low = "", patch = {}) {
     const [least, most] = range("psi");
-    if (psi >= least && psi <= most) return this.change({ psi });
+    if (psi >= least && psi <= most) {
+      this.change({ ...patch, psi });
+      return true;
+    }
     const limits = `psi (sensitivity index Delta/sigma) must be in [${least}, ${most}] on this page, got psi=${plain(psi, 3)}.`;
-    return this.refuse(name, psi < 0 && low ? low : limits);
+    this.refuse(name, SHARES.includes(name) && !(psi > 0) ? low : limits);
+    return false;
   }
 
-  /** A new value of a locked member, where the page can show it. */
-  keep(name, value) {
-    if (name === "fpr") return this.change({ threshold: -quantile(value) });
-    if (name === "tpr") return this.change({ above: quantile(value) });
+  /** Whether the page can show this value of a locked member; else it says so. */
+  showable(name, value) {
+    if (SHARES.includes(name)) return true;
     const [least, most] = range(name);
-    if (value >= least && value <= most) return this.change({ [name]: value });
-    return this.refuse(name, `${name} (${FIELDS[name][0]}) must be in [${least}, ${most}] on this page, got ${name}=${plain(value, 3)}.`);
+    if (value >= least && value <= most) return true;
+    this.refuse(name, `${name} (${FIELDS[name][0]}) must be in [${least}, ${most}] on this page, got ${name}=${plain(value, 3)}.`);
+    return false;
   }
 
   /** Lock one member of a pair where it is; the other opens. */
@@ -113,12 +138,11 @@ export class Controls {
 
   render(model) {
     this.now = model;
-    const { psi, sensitivity, sigma, epsilon, delta, rates } = model;
-    const values = { psi, sensitivity, sigma, epsilon, delta, tpr: rates.tpr, fpr: rates.fpr };
-    for (const [name, value] of Object.entries(values)) {
+    const { psi } = model;
+    for (const [name, value] of Object.entries({ psi, ...valuesOf(model) })) {
       const field = element(name);
-      const shown = SHARES.includes(name) ? share(value) : plain(value);
-      if (this.typing !== name && field.value !== shown) field.value = shown;
+      const words = SHARES.includes(name) ? share(value) : PAIRED.includes(name) ? shown(value) : plain(value);
+      if (this.typing !== name && field.value !== words) field.value = words;
     }
     this.locks(model);
     const slider = element("psi-range");
@@ -145,10 +169,44 @@ export class Controls {
         if (button.getAttribute("aria-pressed") === String(on)) continue;
         button.setAttribute("aria-pressed", String(on));
         button.replaceChildren(padlock(on));
-        button.title = on ? `${name} stays when ψ moves` : `lock ${name}: let the other one follow ψ`;
+        button.title = on ? `${called(name)} stays when ψ moves` : `lock ${called(name)}: let the other one follow ψ`;
       }
     }
   }
+}
+
+/** The name of a quantity in a sentence. */
+function called(name) {
+  return SHARES.includes(name) ? name.toUpperCase() : name;
+}
+
+/** The pair that a field belongs to. */
+function lockOf(name) {
+  return Object.keys(LOCKS).find((lock) => LOCKS[lock].includes(name));
+}
+
+/** Where a field's refusal stands: beside it. */
+function refusalOf(name) {
+  return lockOf(name) ? `refusal-${lockOf(name)}` : "refusal";
+}
+
+/** The members of all pairs, as the page shows them. */
+function valuesOf({ sensitivity, sigma, epsilon, delta, rates }) {
+  return { sensitivity, sigma, epsilon, delta, tpr: rates.tpr, fpr: rates.fpr };
+}
+
+/** The psi that a pair says: what was typed of it, and the rest as it is now. */
+function psiOf(lock, now, { tpr, fpr, ...said }) {
+  const { sensitivity, sigma, epsilon, delta } = { ...valuesOf(now), ...said };
+  if (lock === "noise") return sensitivity / sigma;
+  if (lock === "pair") return psiFromEpsilonDelta(epsilon, delta);
+  return (tpr === undefined ? now.psi - now.threshold : quantile(tpr)) + (fpr === undefined ? now.threshold : -quantile(fpr));
+}
+
+/** The change that gives a locked member this value. */
+function kept(name, value) {
+  if (name === "fpr") return { threshold: -quantile(value) };
+  return name === "tpr" ? { above: quantile(value) } : { [name]: value };
 }
 
 /** A closed or an open padlock, drawn: not every machine has a letter for it. */

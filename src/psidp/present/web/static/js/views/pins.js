@@ -3,18 +3,22 @@
 import { PINS, range } from "../state.js";
 import { divergence } from "../attack.js";
 import { element, say } from "../page.js";
-import { plain, typed, up } from "../digits.js";
+import { perThousand, plain, typed } from "../digits.js";
 import { psiFromEpsilonDelta } from "../profile.js";
 import { shape } from "../chart.js";
+
+const FIELDS = ["pin-name", "pin-epsilon", "pin-delta"];
 
 export class Pins {
   constructor(change) {
     this.change = change;
     element("pin").addEventListener("click", () => this.add(this.state.psi));
     element("pin-pair").addEventListener("click", () => this.pair());
-    for (const id of ["pin-name", "pin-epsilon", "pin-delta"]) {
+    for (const id of FIELDS) {
       element(id).addEventListener("keydown", (event) => {
-        if (event.key === "Enter") (id === "pin-name" ? () => this.add(this.state.psi) : () => this.pair())();
+        if (event.key !== "Enter") return;
+        if (FIELDS.slice(1).some((field) => element(field).value.trim()) || id !== FIELDS[0]) this.pair();
+        else this.add(this.state.psi);
       });
     }
   }
@@ -23,7 +27,8 @@ export class Pins {
     const pins = this.state.pins;
     if (pins.length >= PINS) return;
     const name = element("pin-name").value.trim().slice(0, 30) || otherwise;
-    element("pin-name").value = "";
+    for (const id of FIELDS) element(id).value = "";
+    say("pin-refusal", "");
     this.change({ pins: [...pins, { psi, name }] });
   }
 
@@ -94,12 +99,13 @@ export class Pins {
   fill({ pins, psi }) {
     const all = [...pins.map((pin) => pin.psi), psi];
     if (pins.length === 0) return;
-    all.forEach((from, i) => all.forEach((to, k) => i !== k && say(this.cells[i][k], up(divergence(from, to), 3))));
+    all.forEach((from, i) => all.forEach((to, k) => i !== k && say(this.cells[i][k], perThousand(divergence(from, to)))));
   }
 
   /** The pins and the page in words, the most private first. */
   order({ pins, psi }) {
-    const all = [...pins.map((pin) => [pin.psi, `${pin.letter} (${pin.name})`]), [psi, "this page"]].sort((a, b) => a[0] - b[0]);
+    const named = (pin) => (pin.name.startsWith("ψ") ? pin.letter : `${pin.letter} (${pin.name})`);
+    const all = [...pins.map((pin) => [pin.psi, named(pin)]), [psi, "this page"]].sort((a, b) => a[0] - b[0]);
     if (!pins.length) return say("pins-order", "");
     const words = all.map(([value, name], i) => `${i ? (value === all[i - 1][0] ? " = " : " < ") : ""}${name} with ψ = ${plain(value, 4)}`).join("");
     return say("pins-order", `More private to the left: ${words}. **${all[0][1]}** is the most private, since its ψ is the smallest.`);

@@ -2,7 +2,7 @@
 
 import { Chart } from "../chart.js";
 import { Handle } from "../handle.js";
-import { plain, up } from "../digits.js";
+import { plain, shown } from "../digits.js";
 import { epsilonFromPsi, logDeltaFromPsi } from "../profile.js";
 import { epsilonTo } from "../model.js";
 import { linear, log10, roundStep } from "../scale.js";
@@ -49,15 +49,15 @@ export class Profile {
     const y = chart.y(Math.max(delta, LEAST));
     chart.line("across", "guide", [[chart.inner.left, y], [x, y], [x, chart.inner.bottom]]);
     this.dot.place(x, y);
-    this.dot.says(epsilon, 0, Math.max(reach, epsilon), `epsilon ${plain(epsilon, 4)}, delta ${up(delta)}`);
+    this.dot.says(epsilon, 0, Math.max(reach, epsilon), `epsilon ${shown(epsilon)}, delta ${shown(delta)}`);
     const left = x > 0.6 * chart.width;
     const outside = delta < LEAST ? " ↓" : epsilon > reach ? " →" : "";
-    const words = `ε = ${plain(epsilon, 4)}, δ = ${up(delta, 3)}${outside}`;
+    const words = `ε = ${shown(epsilon)}, δ = ${shown(delta)}${outside}`;
     chart.note("pair", "label-tangent", x + (left ? -14 : 14), y + (left ? 18 : -6), words, left ? "end" : "start");
   }
 
   legend({ psi, pins, epsilon, delta }) {
-    return [["line curve", `δ at every ε, ψ = ${plain(psi, 4)}`], ["line guide", `ε = ${plain(epsilon, 4)}, δ = ${up(delta, 3)}`], ...pinned(pins)];
+    return [["line curve", `δ at every ε, ψ = ${plain(psi, 4)}`], ["line guide", `ε = ${shown(epsilon)}, δ = ${shown(delta)}`], ...pinned(pins)];
   }
 
   curve(psi) {

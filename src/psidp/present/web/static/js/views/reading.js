@@ -1,6 +1,6 @@
 // Numbers and sentences beside the pictures: the paragraph, the table of rates, the facts, the commands.
 
-import { down, percent, perThousand, plain, up } from "../digits.js";
+import { down, percent, perThousand, plain, shown, up } from "../digits.js";
 import { element, quoted, say } from "../page.js";
 import { sentences } from "../words.js";
 
@@ -26,7 +26,7 @@ export class Reading {
     say("fact-auc", up(model.auc));
     say("fact-advantage", up(model.advantage));
     say("roc-note", `FPR ${percent(rates.fpr)}, TPR ${percent(rates.tpr)}, AUC ${up(model.auc)}`);
-    say("tangent-note", `The line TPR = δ + e^ε · FPR lies above the whole curve: no attack crosses it. Here δ = ${up(delta, 3)} (where it meets the left edge) and e^ε = ${plain(Math.exp(epsilon), 4)} (its slope), so ε = **${up(epsilon)}**. ${delta < 1e-3 ? "With so small a δ it is almost the left edge and says little about the rest of the curve: drag the green dot upwards to see others." : "Every δ has its own line, and its own ε."}`);
+    say("tangent-note", `The line TPR = δ + e^ε · FPR lies above the whole curve: no attack crosses it. Here δ = ${shown(delta)} (where it meets the left edge) and e^ε = ${up(Math.exp(epsilon))} (its slope), so ε = **${shown(epsilon)}**. ${delta < 1e-3 ? "With so small a δ it is almost the left edge and says little about the rest of the curve: drag the green dot upwards to see others." : "Every δ has its own line, and its own ε."}`);
     say("prior-shown", percent(prior));
     const slider = element("prior");
     slider.value = String(Math.log10(prior));

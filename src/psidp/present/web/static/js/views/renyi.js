@@ -2,7 +2,7 @@
 
 import { Chart } from "../chart.js";
 import { Handle } from "../handle.js";
-import { plain, up } from "../digits.js";
+import { plain, shown, up } from "../digits.js";
 import { epsilonFromPsi } from "../profile.js";
 import { epsilonFromRdp, rhoFromPsi } from "../attack.js";
 import { linear, roundStep } from "../scale.js";
@@ -43,7 +43,7 @@ export class Renyi {
     this.order.place(chart.x(alpha), chart.y(rho));
     this.order.says(alpha, LEAST, LARGEST, `alpha ${plain(alpha, 3)}, rho ${up(rho)}`);
     const bound = epsilonFromRdp(rho, alpha, delta);
-    say("renyi-note", `At α = ${plain(alpha, 3)} ρ is ${up(rho, 3)}, which shows ε ≤ **${up(bound, 4)}** at δ = ${up(delta, 3)}; the exact ε is **${up(epsilonFromPsi(psi, delta), 4)}**.`);
+    say("renyi-note", `At α = ${plain(alpha, 3)} ρ is ${up(rho, 3)}, which shows ε ≤ **${up(bound, 6)}** at δ = ${shown(delta)}; the exact ε is **${shown(epsilonFromPsi(psi, delta))}**.`);
   }
 
   legend({ psi, pins }) {

@@ -2,7 +2,7 @@
 
 import { Chart } from "../chart.js";
 import { Handle } from "../handle.js";
-import { percent, plain, up } from "../digits.js";
+import { percent, plain, shown, up } from "../digits.js";
 import { quantile, tail } from "../normal.js";
 import { deltaTo, thresholdAt, thresholdTo } from "../model.js";
 import { linear, probit } from "../scale.js";
@@ -66,7 +66,7 @@ export class Roc {
   }
 
   legend({ psi, pins, epsilon, delta, scores }) {
-    return [["line curve", `best attack, ψ = ${plain(psi, 4)}`], ["line tangent", `tangent: δ = ${up(delta, 3)}, slope e^ε = ${plain(Math.exp(epsilon), 3)}`],
+    return [["line curve", `best attack, ψ = ${plain(psi, 4)}`], ["line tangent", `tangent: δ = ${shown(delta)}, slope e^ε = ${up(Math.exp(epsilon))}`],
       ["line guide", "guessing"], ...(scores ? [["line audit", `scores of ${scores.name}`]] : []), ...pinned(pins)];
   }
 
@@ -121,10 +121,12 @@ export class Roc {
     this.point.says(rates.fpr, 0, 1, `false positive rate ${percent(rates.fpr)}, true positive rate ${percent(rates.tpr)}`);
     const floor = straight ? EDGE : 0;
     this.intercept.place(chart.x(floor), clamp(chart.y(Math.max(delta, floor)), top, bottom));
-    this.intercept.says(delta, 0, Math.max(advantage, delta), `delta ${up(delta)}, epsilon ${plain(epsilon, 4)}`);
+    this.intercept.says(delta, 0, Math.max(advantage, delta), `delta ${shown(delta)}, epsilon ${shown(epsilon)}`);
     const below = delta < floor ? ", below the picture" : "";
     chart.note("tangent-line", "label-tangent", right - 8, bottom - 28, "tangent: TPR = δ + e^ε · FPR", "end");
-    chart.note("tangent-label", "label-tangent", right - 8, bottom - 11, `δ = ${up(delta, 3)}${below}, slope e^ε = ${plain(Math.exp(epsilon), 3)}`, "end");
+    const slope = `slope e^ε = ${up(Math.exp(epsilon))}`;
+    const short = chart.fitted(`δ = ${shown(delta)}, ${slope}`, slope, right - left - 30);
+    chart.note("tangent-label", "label-tangent", right - 8, bottom - 11, chart.fitted(`δ = ${shown(delta)}${below}, ${slope}`, short, right - left - 30), "end");
   }
 }
 
