@@ -3,7 +3,9 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+(HERE / "_extra").mkdir(exist_ok=True)  # what site_pages makes goes there
+sys.path.insert(0, str(HERE))
 
 import psidp
 

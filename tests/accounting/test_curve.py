@@ -227,7 +227,9 @@ def test_a_curve_shows_what_it_is_of_and_is_equal_to_itself_alone():
 
 def test_what_is_no_series_of_events_is_refused_in_a_sentence():
     for nonsense in (1, None, "run"):
-        with pytest.raises(TypeError, match="events must be DPSGD runs, RandomAllocation runs or Guarantees, got"):
+        with pytest.raises(
+            TypeError, match="events must be DPSGD, BandMF, FixedOrder or RandomAllocation runs, or Guarantees, got"
+        ):
             account(nonsense)
 
 
