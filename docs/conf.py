@@ -7,7 +7,7 @@ HERE = Path(__file__).parent
 (HERE / "_extra").mkdir(exist_ok=True)  # what site_pages makes goes there
 sys.path.insert(0, str(HERE))
 
-import psidp
+import psidp  # noqa: E402
 
 project = "psidp"
 author = "The psidp authors"

@@ -1,6 +1,7 @@
 """Pages keep their word: every example in them runs and prints what they say, and the notation is current."""
 
 import doctest
+import itertools
 import re
 import shlex
 import subprocess
@@ -79,3 +80,13 @@ def test_the_citation_names_the_version_and_the_paper():
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"\nversion: {psidp.__version__}\n" in citation
     assert "through the sensitivity index" in citation.split("references:")[1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_column_of_a_table_has_a_name(page):
+    """Who listens to a page hears the name of the column with each cell."""
+    lines = page.read_text().splitlines()
+    for above, rule in itertools.pairwise(lines):
+        if above.startswith("|") and re.fullmatch(r"\|( *:?-+:? *\|)+", rule):
+            assert all(cell.strip() for cell in above.strip("| ").split("|")), above
+            assert not above.startswith("| |"), above
