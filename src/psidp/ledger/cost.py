@@ -40,8 +40,10 @@ class Cost:
         return cls(Fraction(guarantee.psi) ** 2, Fraction(guarantee.kappa))
 
     def __add__(self, other: "Cost") -> "Cost":
-        if not self or not other:
-            return self if self else other
+        if not other:
+            return self
+        if not self:
+            return other
         if not self.kappa or not other.kappa:
             return Cost(self.square + other.square, self.kappa or other.kappa)
         kappa = self.kappa + other.kappa - self.kappa * other.kappa
@@ -49,7 +51,7 @@ class Cost:
 
     def __bool__(self) -> bool:
         """Whether it is anything at all."""
-        return bool(self.square) or bool(self.kappa)
+        return self.square.numerator != 0 or self.kappa.numerator != 0
 
     def __or__(self, other: "Cost") -> "Cost":
         """The larger of each: what disjoint parts of the data cost together."""
