@@ -14,7 +14,12 @@ Words = list[str]
 
 def bounded(make: Callable[..., ask.Aggregate], word: str) -> ask.Aggregate:
     """column:lower:upper, or column:auto."""
-    column, _, last = word.rpartition(":")
+    column, colon, last = word.rpartition(":")
+    if not colon:
+        raise ValueError(
+            "a bounded column must be column:lower:upper, such as cost:0:5000, or column:auto where nobody knows its "
+            f"bounds, got {word!r}."
+        )
     return make(column, bounds="auto") if last == "auto" and column else make(*bounds(word))
 
 
