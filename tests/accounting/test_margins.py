@@ -12,7 +12,8 @@ from psidp.accounting.contours.mgf_table import _modulus
 from psidp.accounting.contours.saddle import saddle_at_delta, saddle_at_epsilon
 from psidp.accounting.contours.window import Window
 from psidp.accounting.crude import log_any, unsampled
-from psidp.accounting.methods import delta_bounds, epsilon_bounds, stays_below
+from psidp.accounting.easier_direction import stays_below
+from psidp.accounting.methods import delta_bounds, epsilon_bounds
 from psidp.accounting.pld.aside import _any
 from psidp.accounting.pld.convolution import _suffix
 from psidp.accounting.pld.loss_grid import Lattice
@@ -203,6 +204,22 @@ def test_tails_of_either_sign_are_known():
         for x in (-30.0, -3.0, 0.0, 3.0, 20.0, 40.0, 1e4):
             exact = ((arb(x) / arb(2).sqrt()).erfc() / 2).log()
             assert abs(arb(float(log_tail(np.array(x)))) - exact) <= 1e-14 * (1 + x * x)
+    finally:
+        ctx.prec = old
+
+
+@pytest.mark.parametrize(("sigma", "cut"), [(0.0265, 38.4), (0.0265, 38.3), (0.0266, 38.45), (0.026, 38.35)])
+def test_what_is_set_aside_is_known_where_tails_are_no_floats(sigma, cut):
+    """A tail of 1e-323 has no digits left, and e^705 of them matter: the lower end was above the truth."""
+    old, ctx.prec = ctx.prec, 3000
+    try:
+        window = Window(Composition.merge([(sigma, 1e-12, 1, 1)]), np.array([[cut]]), np.array([[0.01]]))
+        spread = (1 + arb(0.01) ** 2).sqrt() * arb(2).sqrt()
+        plain, shifted = ((x / spread).erfc() / 2 for x in (arb(cut), arb(cut) - 1 / arb(sigma)))
+        exact = (1 - arb(1e-12)) * plain + arb(1e-12) * shifted - arb(705).exp() * plain
+        low, high = (float(x[0]) for x in window.aside(np.array([705.0])))
+        assert 0.9 * float(exact) < low
+        assert arb(low) <= exact <= arb(high)
     finally:
         ctx.prec = old
 

@@ -141,7 +141,7 @@ def test_proofs_that_contradict_each_other_raise_instead_of_choosing(monkeypatch
         agreed("a number", np.nan, 1.0)
     steps = Composition.merge([(1.0, 0.01, 1000, 1)])
     monkeypatch.setattr("psidp.accounting.methods.unsampled", lambda *_: 1.0)
-    monkeypatch.setattr("psidp.accounting.methods.ENOUGH", 0.0)
+    monkeypatch.setattr("psidp.accounting.search.ENOUGH", 0.0)
     monkeypatch.setattr("psidp.accounting.methods._methods_for_epsilon", lambda *_: [(_Road(), 1.8)])
     with pytest.raises(ContradictionError, match="epsilon would be at least"):
         epsilon_bounds(steps, float(np.log(1e-5)))

@@ -10,6 +10,7 @@ from psidp.accounting.contours.saddle import saddle_at_delta
 from psidp.accounting.correlated import BandMF, FixedOrder
 from psidp.accounting.curve import PrivacyCurve, account
 from psidp.accounting.events import DPSGD, LARGEST_STEPS, RandomAllocation, Sampling, planned_rate
+from psidp.accounting.methods import epsilon_near
 from psidp.maths.sensitivity import Adjacency
 from psidp.symbols import symbol
 
@@ -100,7 +101,11 @@ def calibrate(
         return account(replace(run, noise_multiplier=noise))
 
     def quick(log_noise: float) -> float:
-        """The loss in the direction that is usually the worse one."""
+        """The loss in the direction that is usually the worse one; without proof, where a contour will do."""
+        if exact:
+            near = epsilon_near(replace(first, sigma=first.sigma * exp(log_noise)), log(delta or 0.5))
+            if near is not None:
+                return near / goal
         whole = curve(exp(log_noise))
         one = whole.above[:1]
         return loss(whole if delta is None else replace(whole, below=one, above=one)) / goal
@@ -110,8 +115,10 @@ def calibrate(
         steps = curve(exp(log_noise)).below[0] if plain else replace(first, sigma=first.sigma * exp(log_noise))
         return saddle_at_delta(steps, log(delta or 0.5)).epsilon / goal
 
-    first = account(run).below[0]
+    unit = account(run)
+    first = unit.below[0]
     laid, plain = bool(first.pairs), bool(first.plain.high)
+    exact = delta is not None and unit.below is unit.above and not (laid or plain or unit.kappa)
     start, slope = _root(rough, 0.0, -1.5, 3e-4) if delta is not None and not laid else (0.0, -1.5)
     root, _ = _root(quick, start, slope, LAID if laid else 1e-5)
     return _verified(exp(root), lambda noise: loss(curve(noise)) <= goal, LAID if laid else 3e-11)

@@ -153,9 +153,10 @@ class Composition:
 
     def sampled_at_most(self, delta: Fraction) -> bool:
         """Whether any step samples the record with a chance of at most delta: then epsilon is 0, in both directions."""
-        if self.plain.high or self.pairs or (self.sign == 2.0).any():
+        most = float(delta) * (1.0 + 1e-9)
+        if self.q.max(initial=0.0) > most or self.plain.high or self.pairs or (self.sign == 2.0).any():
             return False
-        if not -np.expm1((self.count * np.log1p(-self.q)).sum()) <= float(delta) * (1.0 + 1e-9):
+        if not -np.expm1((self.count * np.log1p(-self.q)).sum()) <= most:
             return False
         none = UNIT
         for q, count in zip(self.q.tolist(), self.count.tolist(), strict=True):

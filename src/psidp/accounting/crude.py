@@ -5,6 +5,7 @@ import numpy as np
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.contours.mgf_table import ULP
 from psidp.accounting.pld.step_law import log_tail
+from psidp.maths.normal import TINY
 from psidp.maths.profile_inverse import epsilon_from_log_delta
 from psidp.maths.roc import advantage_from_psi
 
@@ -74,8 +75,11 @@ def log_any(steps: Composition, epsilon: Array) -> Array:
             none_p, none_q = (count * np.log1p(-np.exp(x + side)) for x, side in ((log_p, -error), (plain, error)))
             ahead, behind = (-np.expm1(none_p), -np.expm1(none_q)) if sign > 0 else (np.exp(none_q), np.exp(none_p))
             with np.errstate(all="ignore"):
+                grown = np.exp(epsilon)  # of tails that may be no floats
                 value = np.log(
-                    np.maximum(ahead - np.exp(epsilon) * behind - error * (1.0 + np.exp(epsilon) * behind), 0.0)
+                    np.maximum(
+                        ahead - grown * behind - error * (1.0 + grown * behind) - 16.0 * TINY * count * grown, 0.0
+                    )
                 )
             best = np.fmax(best, value)  # e^epsilon may be no float
     return best

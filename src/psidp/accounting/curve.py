@@ -13,10 +13,11 @@ from psidp.accounting.certificates.balls import library
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.correlated import BandMF, Event, FixedOrder, Plain, priced
 from psidp.accounting.directions import both_ways
+from psidp.accounting.easier_direction import stays_below
 from psidp.accounting.events import DPSGD, RandomAllocation
 from psidp.accounting.exact_sums import failure, float_above, float_below
 from psidp.accounting.interval import ROUNDING, Interval, agreed, between
-from psidp.accounting.methods import delta_bounds, epsilon_bounds, stays_below
+from psidp.accounting.methods import delta_bounds, epsilon_bounds
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
@@ -24,6 +25,9 @@ from psidp.notebook_view import NotebookView
 from psidp.symbols import symbol
 
 __all__ = ["PrivacyCurve", "account"]
+
+FEW = 4
+"""Points of a profile up to which the easier direction is asked for a cheap bound first."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,12 +155,15 @@ class PrivacyCurve(NotebookView):
 
     def log_delta(self, epsilon: Array) -> tuple[Array, Array, str]:
         """Bounds of log delta without the failure probability kappa, and the method taken; flat array in."""
+        exact = self.below is self.above
         low, high, method = np.full(epsilon.size, -np.inf), np.full(epsilon.size, -np.inf), ""
         for steps in self.above:
-            lower, upper, method = delta_bounds(steps, epsilon)
-            high = np.maximum(high, upper)
-            low = np.maximum(low, lower) if self.below is self.above else low
-        for steps in () if self.below is self.above else self.below:
+            asked = _may_exceed(steps, epsilon, high)
+            if asked.any():
+                lower, upper, method = delta_bounds(steps, epsilon[asked])
+                high[asked] = np.maximum(high[asked], upper)
+                low[asked] = np.maximum(low[asked], lower) if exact else low[asked]
+        for steps in () if exact else self.below:
             low = np.maximum(low, delta_bounds(steps, epsilon)[0])
         agreed("log delta", low, high)
         return low, high, method
@@ -184,10 +191,12 @@ class PrivacyCurve(NotebookView):
             if not stays_below(steps, both[0][1], log_least):
                 both.append(epsilon_bounds(steps, log_least, least))
         lower = max(low for low, _, _ in both)
-        if (most, log_most) != (least, log_least) or self.below is not self.above:
+        same = most is least or (most, log_most) == (least, log_least)
+        if not same or self.below is not self.above:
             lower = max(epsilon_bounds(steps, log_most, most)[0] for steps in self.below)
         upper = max(high for _, high, _ in both)
-        agreed(f"epsilon at delta = {delta!r}", lower, upper)
+        if not lower <= upper:
+            agreed(f"epsilon at delta = {delta!r}", lower, upper)
         return lower, upper, max(both)[2]
 
     def _failed(self, lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -288,6 +297,15 @@ def account(events: Event | Iterable[Event], certify: bool = False) -> PrivacyCu
         if above[0].pairs:
             certified.refuse("random allocation, groups of records and Poisson sampling under replace-one")
     return PrivacyCurve(below, above, kappa, kappa_below, first.adjacency, first.unit, tuple(series), certify)
+
+
+def _may_exceed(steps: Composition, epsilon: Array, high: Array) -> Array:
+    """Where this direction may have a larger log delta than the other one: at every point, where these are many."""
+    if not 0 < epsilon.size <= FEW:
+        return np.ones(epsilon.size, dtype=bool)
+    known = (high > -np.inf) & (epsilon < np.inf)
+    points = zip(epsilon.tolist(), high.tolist(), known.tolist(), strict=True)
+    return np.array([not (some and stays_below(steps, e, d)) for e, d, some in points])
 
 
 def _at_zero(steps: Composition) -> tuple[float, float]:

@@ -5,7 +5,7 @@ and contours that are long. Every method gives proved bounds, so several of them
 no method: a composition loses no more than its unsampled Gaussians and no less than one of its steps.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -13,25 +13,28 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from psidp.accounting.chernoff import epsilon_near, log_delta_near
+from psidp.accounting import chernoff
 from psidp.accounting.closed_form import Closed
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.contours.contour import Contour, NotCertified, TooLong
-from psidp.accounting.contours.error_bounds import Survey
 from psidp.accounting.contours.mgf_table import ULP
 from psidp.accounting.contours.saddle import Saddle, saddle_at_delta, saddle_at_epsilon
 from psidp.accounting.contours.window import Window
-from psidp.accounting.crude import least_unsampled, log_any, log_distance, unsampled
+from psidp.accounting.crude import log_any, log_distance, unsampled
 from psidp.accounting.interval import agreed
 from psidp.accounting.levels import SMALL, Levels
 from psidp.accounting.pld.jumps import Jumps
 from psidp.accounting.pld.loss_grid import Lattice
 from psidp.accounting.search import (
+    BROAD,
     LATTICE_POINTS,
+    LONG,
     SMALLEST,
+    Found,
     Method,
-    certify,
     crossing,
+    enough,
+    jumps_at,
     lattices,
     nearby,
     one_step,
@@ -40,29 +43,24 @@ from psidp.accounting.search import (
     settled_jumps,
     smallest,
 )
+from psidp.accounting.small_groups import SHARE, Apart, set_apart
 
-__all__ = ["Known", "delta_bounds", "epsilon_bounds", "stays_below"]
+__all__ = ["Known", "delta_bounds", "epsilon_bounds", "epsilon_near"]
 
 TOLERANCE = 1e-12
 LOOSER = 1e-9
-ENOUGH = 4e-7
-"""Relative width of epsilon at which no further method is taken."""
-ROUGH = 2e-5
-"""And for a lattice, whose cost grows with its narrowness."""
 NARROW = 1e-4
 """Width of log delta at which no larger lattice is made."""
 VANISHING = (3.0, -710.0)
 """From which epsilon on to ask whether delta is below the smallest float, and the log delta that counts as such."""
-FEW = 200
-"""Steps up to which a small lattice is quicker than a contour."""
+ATTAINED = 0.25
+"""The width of log delta, at most, that is taken for the best there is elsewhere: a bad point tells little of them."""
 MANY = 10**7
 """Steps beyond which a lattice is too coarse, and a contour short."""
 SHORT, SHORTER = 0.06, 0.015
 """Shares of a contour's limits within which it is tried before a lattice; extended precision is slower."""
-HALVES = 6
-"""Further halvings of either end that jumps find."""
-LONG = 2e-4
-"""Relative width of epsilon above which a long contour is tried, after all lattices."""
+WIDE = 8e-4
+"""And above which a mixture is answered by the groups that matter, and a lattice is laid that will hardly do."""
 
 
 @np.errstate(all="ignore")
@@ -71,49 +69,77 @@ def epsilon_bounds(steps: Composition, log_delta: float, delta: Fraction | None 
 
     With tiny noise epsilon may hang on digits of delta that its logarithm does not have; `delta` has them all.
     """
+    found = _tried_first(steps, log_delta, delta)
+    if found.wide(LONG):
+        _tried_last(found)
+    if found.wide(WIDE):
+        _small_groups_apart(found, delta)
+    return found.low, found.high, found.method or "crude bounds"
+
+
+def epsilon_near(steps: Composition, log_delta: float) -> float | None:
+    """What the first short contour finds, without proof, for a search; None where there is no such contour."""
+    with suppress(NotCertified), np.errstate(all="ignore"):
+        saddle = saddle_at_delta(steps, log_delta)
+        return _settled(_plain(steps, saddle, log_delta, SHORT), saddle.epsilon, log_delta)[1]
+    return None
+
+
+def _tried_first(steps: Composition, log_delta: float, delta: Fraction | None) -> Found:
+    """Bounds from the methods that are tried first, and from none at all."""
+    found = Found(steps, log_delta)
     if not (steps.sampled or steps.plain.high) or (delta is not None and steps.sampled_at_most(delta)):
-        return 0.0, 0.0, Closed.method
-    low, high, method = 0.0, float(np.inf), ""
+        found.meet(0.0, 0.0, Closed.method)
+        return found
     tiny = steps.sigma.max(initial=0.0) <= SMALL and not Closed.fits(steps)
     if delta is not None and tiny and Levels.fits(steps, delta):
-        low, high = Levels(steps, delta).epsilon()
-        method = Levels.method
-        if high - low <= _enough(steps, low):
-            return low, high, method
-
-    def taken(methods: Iterable[tuple[Method, float]], enough: float) -> bool:
-        """Whether these methods, one after the other, lead close enough."""
-        nonlocal low, high, method
-        for candidate, guess in methods:
-            a, b = certify(candidate, guess, log_delta, HALVES if isinstance(candidate, Jumps) else 0)
-            if not method or b - a < high - low:
-                method = candidate.method
-            rough = ROUGH if isinstance(candidate, Lattice) else 0.0
-            low, high = max(low, a), min(high, b)
-            agreed("epsilon", low, high)
-            if high - low <= max(_enough(steps, low), rough * low, enough * low):
-                return True
-        return False
-
-    if taken(_methods_for_epsilon(steps, log_delta), 0.0):
-        return low, high, method
-    high = min(high, unsampled(steps, log_delta))
-    agreed("epsilon", low, high)
-    if not Closed.fits(steps):
-        low = max(low, one_step(steps, log_delta))
-        agreed("epsilon", low, high)
-        if not (high - low <= LONG * low or steps.pairs or (steps.sign == 2.0).any()):
-            longer = steps.steps > MANY and taken(_long_methods(steps, log_delta, high), LONG)
-            if not longer and Jumps.fits(steps) and high < np.inf:
-                longer = taken(settled_jumps(steps, low, high, log_delta), LONG)
-            if not (longer or steps.steps > MANY):
-                taken(_long_methods(steps, log_delta, high), LONG)
-    return low, high, method or "crude bounds"
+        found.meet(*Levels(steps, delta).epsilon(), Levels.method)
+        if found.high - found.low <= enough(steps, found.low):
+            return found
+    found.left = _methods_for_epsilon(steps, log_delta)
+    if not found.taken(found.left):
+        found.meet(0.0, unsampled(steps, log_delta))
+        if not Closed.fits(steps):
+            found.meet(one_step(steps, log_delta), float(np.inf))
+    return found
 
 
-def _enough(steps: Composition, low: float) -> float:
-    """The width at which it is not worth taking a further method."""
-    return max((ENOUGH if steps.steps >= 50 else 5e-4) * low, 4e-10)
+def _small_groups_apart(found: Found, delta: Fraction | None) -> None:
+    """Bounds of epsilon from the groups that matter; what the others add is a shift and a failure probability."""
+    apart = set_apart(found.steps, found.high, found.log_delta)
+    if apart is None:
+        return
+
+    def bounds(steps: Composition, log_delta: float, delta: Fraction | None) -> Found:
+        rest = _tried_first(steps, log_delta, delta)
+        if rest.wide(LONG):
+            _tried_last(rest)
+        return rest
+
+    rest = bounds(apart.rest, found.log_delta, delta)
+    found.meet(rest.low, float(np.inf))
+    first = apart.unsampled_first(-found.log_delta / found.high)
+    for unsampled_gaussians in (first, not first):
+        if unsampled_gaussians and found.wide(LONG):
+            found.meet(0.0, bounds(apart.unsampled, found.log_delta, delta).high)
+        elif found.wide(LONG):
+            log_less = found.log_delta - 2.0 * SHARE - 4.0 * ULP * (1.0 + abs(found.log_delta))
+            less = None if delta is None else delta * (1 - 2 * Fraction(SHARE))
+            found.meet(0.0, (bounds(apart.rest, log_less, less).high + apart.most) * (1.0 + 4.0 * ULP))
+    found.method = found.method if found.wide(WIDE) else rest.method
+
+
+def _tried_last(found: Found) -> None:
+    """Narrower bounds from what takes long: jumps, the lattices that are left, long contours."""
+    steps = found.steps
+    if steps.steps > MANY:
+        found.taken(_long_methods(steps, found.log_delta, found.high), LONG)
+    if Jumps.fits(steps) and found.wide(LONG) and found.high < np.inf:
+        found.taken(settled_jumps(steps, found.low, found.high, found.log_delta), LONG)
+    if found.wide(WIDE):
+        found.taken(found.left, LONG)
+    if steps.steps <= MANY and found.wide(WIDE if Jumps.fits(steps) else LONG):
+        found.taken(_long_methods(steps, found.log_delta, found.high), LONG)
 
 
 def _methods_for_epsilon(steps: Composition, log_delta: float) -> Iterator[tuple[Method, float]]:
@@ -123,7 +149,7 @@ def _methods_for_epsilon(steps: Composition, log_delta: float) -> Iterator[tuple
         yield closed, crossing(closed, log_delta, 1.0)
         return
     if steps.pairs:
-        yield from pair_lattices(steps, epsilon_near(steps, log_delta), log_delta)
+        yield from pair_lattices(steps, chernoff.epsilon_near(steps, log_delta), log_delta)
         return
     if (steps.sign == 2.0).any():
         as_removed = replace(steps, sign=np.where(steps.sign == 2.0, 1.0, steps.sign))
@@ -248,65 +274,11 @@ def delta_bounds(
             if width <= max(close, 1e-7):
                 break
         if close < high[center] - low[center] < np.inf:
-            known.attained = float(high[center] - low[center])
+            known.attained = min(float(high[center] - low[center]), ATTAINED)
         left[where] &= high[where] - low[where] > max(close, 2.0 * known.attained)
         left[center] = False
     agreed("log delta", low, high)
     return low, high, method
-
-
-@np.errstate(all="ignore")
-def stays_below(steps: Composition, epsilon: float, log_delta: float) -> bool:
-    """Whether delta(epsilon) <= delta is certain already from a cheap bound; a quick no means nothing.
-
-    The largest loss; or Chernoff, delta(epsilon) <= M(c) e^(-c epsilon) c^c/(1+c)^(1+c), with the survey's proved bound
-    of M(c); or a small lattice.
-    """
-    plain = not steps.count.size or bool(steps.pairs) or bool((steps.sign == 2.0).any())
-    if not plain and _chernoff(steps, epsilon, log_delta):
-        return True
-    if least_unsampled(steps, log_delta) <= epsilon and unsampled(steps, log_delta) <= epsilon:
-        return True
-    if plain:
-        return False
-    rest, left = _without_small(steps, epsilon)
-    if rest.count.size < steps.count.size and _chernoff(rest, left, log_delta):
-        return True
-    if not steps.steps <= FEW:
-        return False
-    lattice = Lattice(steps, max(epsilon, SMALLEST), log_delta, smallest(steps))
-    return bool(lattice.log_delta(np.array([epsilon]))[1][0] <= log_delta)
-
-
-def _without_small(steps: Composition, epsilon: float) -> tuple[Composition, float]:
-    """The composition without added groups that lose little at most, and what epsilon is left for the rest."""
-    most = np.where(steps.sign == -1.0, -steps.count * np.log1p(-steps.q), np.inf) * (1.0 + 1e-12)
-    order = np.argsort(most)
-    spent = np.cumsum(most[order])
-    small = int((spent <= 0.5 * epsilon).sum())
-    rest = np.sort(order[small:])
-    left = epsilon - (spent[small - 1] * (1.0 + 1e-12) if small else 0.0)
-    return replace(steps, **{name: getattr(steps, name)[rest] for name in ("sigma", "q", "count", "sign")}), float(left)
-
-
-def _chernoff(steps: Composition, epsilon: float, log_delta: float) -> bool:
-    """Whether Chernoff's bound says so."""
-    if not steps.count.size:
-        return unsampled(steps, log_delta) <= epsilon
-    saddle = saddle_at_epsilon(steps, epsilon, rounds=1)
-    if not saddle.c < 1e6:  # epsilon is far beyond all that happens; a smaller one will do
-        epsilon = min(epsilon, 1.5 * saddle_at_delta(steps, log_delta).epsilon)
-        saddle = saddle_at_epsilon(steps, epsilon)
-    c = saddle.c
-    margin = c * np.log(c) - (1.0 + c) * np.log1p(c)
-    if not (c < 1e6 and saddle.log_delta < log_delta - 0.5):
-        return False
-    tilted = replace(saddle, c=c / 1.5, beyond_c=np.array([c]), beyond_k=np.array([0.0]))
-    try:
-        bound = Survey(steps, tilted, None, 0.5).log_m2 - c * epsilon + margin
-    except NotCertified:
-        return False
-    return bool(bound + 1e-9 * (1.0 + abs(bound)) + 8.0 * ULP * c * (epsilon + 1.0 + abs(np.log(c))) <= log_delta)
 
 
 def _vanished(steps: Composition, flat: Array, left: NDArray[np.bool_], high: Array) -> None:
@@ -340,7 +312,7 @@ def _useful_methods(steps: Composition, epsilon: float, useless: Collection[str]
 def _methods_for_delta(steps: Composition, epsilon: float, without: Collection[str] = ()) -> Iterator[Method]:
     """Candidates in order of cost for a question about delta at one epsilon."""
     if steps.pairs:
-        yield from _lattices_at(steps, epsilon, log_delta_near(steps, epsilon))
+        yield from _lattices_at(steps, epsilon, chernoff.log_delta_near(steps, epsilon))
         return
     as_removed = replace(steps, sign=np.where(steps.sign == 2.0, 1.0, steps.sign))
     saddle = saddle_at_epsilon(as_removed, epsilon)
@@ -357,8 +329,16 @@ def _methods_for_delta(steps: Composition, epsilon: float, without: Collection[s
             yield contour
         except NotCertified:
             continue
-    if Lattice.method not in without:
-        yield from _lattices_at(steps, epsilon, log_delta)
+    low, high = -np.inf, 0.0
+    for lattice in _lattices_at(steps, epsilon, log_delta) if Lattice.method not in without else ():
+        yield lattice
+        below, above = (float(x[0]) for x in lattice.log_delta(np.array([epsilon])))
+        low, high = max(low, below), min(high, above)
+    if high - low > BROAD and Jumps.method not in without and Jumps.fits(steps):
+        yield from jumps_at(steps, max(epsilon, SMALLEST))
+    apart = set_apart(steps, epsilon, low) if high - low > BROAD and low > -np.inf else None
+    if apart is not None:
+        yield _Rest(apart)
 
 
 def _lattices_at(steps: Composition, epsilon: float, log_delta: float) -> Iterator[Method]:
@@ -375,6 +355,21 @@ def _lattices_at(steps: Composition, epsilon: float, log_delta: float) -> Iterat
         low, high = lattice.log_delta(np.array([epsilon]))
         if high[0] - low[0] <= NARROW:
             return
+
+
+@dataclass
+class _Rest:
+    """The groups that matter, for questions about all of them: a shift of epsilon and a failure probability more."""
+
+    apart: Apart
+    method: str = "small groups"
+
+    def log_delta(self, epsilon: Array) -> tuple[Array, Array]:
+        """Proved lower and upper bounds of log delta at each epsilon."""
+        less = (epsilon - self.apart.most) * (1.0 - 4.0 * ULP)
+        low, high = delta_bounds(self.apart.rest, epsilon)[0], delta_bounds(self.apart.rest, np.maximum(less, 0.0))[1]
+        high = np.logaddexp(high, self.apart.log_kappa + 1e-9)
+        return low, np.where(less >= 0.0, np.minimum(high + 4.0 * ULP * (1.0 + np.abs(high)), 0.0), 0.0)
 
 
 def _windowed_at(steps: Composition, saddle: Saddle, log_delta: float, share: float) -> Contour:

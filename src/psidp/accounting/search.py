@@ -1,24 +1,33 @@
 """The search: from bounds of log delta to bounds of epsilon, and where to lay a lattice for them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
 from psidp.accounting.closed_form import Closed
 from psidp.accounting.composition import Array, Composition
+from psidp.accounting.contours.error_bounds import NotCertified
 from psidp.accounting.contours.mgf_table import ULP
-from psidp.accounting.contours.saddle import saddle_at_delta
+from psidp.accounting.contours.saddle import saddle_at_delta, saddle_at_epsilon
 from psidp.accounting.crude import unsampled
+from psidp.accounting.exact_sums import NOTHING
+from psidp.accounting.interval import agreed
 from psidp.accounting.pld.jumps import Jumps
 from psidp.accounting.pld.loss_grid import Lattice
 
 __all__ = [
+    "BROAD",
     "LATTICE_POINTS",
+    "LONG",
     "SMALLEST",
+    "Found",
     "Method",
     "certify",
     "crossing",
+    "enough",
+    "jumps_at",
     "lattices",
     "nearby",
     "one_step",
@@ -36,6 +45,20 @@ SETTLING = 8
 """How often the first of them is laid anew, where it finds an epsilon that is far from its own."""
 REACHES = (1.0, 1.001, 1.003, 1.01, 1.03, 1.05, 1.1)
 """How far beyond its place a lattice is looked at."""
+ENOUGH = 4e-7
+"""Relative width of epsilon at which no further method is taken."""
+ROUGH = 2e-5
+"""And for a lattice, whose cost grows with its narrowness."""
+HALVES = 6
+"""Further halvings of either end that jumps find."""
+LONG = 4e-4
+"""Relative width of epsilon above which jumps and a long contour are tried, after all lattices."""
+BROAD = 0.02
+"""Width of log delta above which jumps are tried after all lattices, and with finer blocks after that."""
+FINER = 4
+"""How much finer the blocks of small losses are where jumps are too wide otherwise."""
+HOPELESS = 0.1
+"""Relative width of epsilon that no lattice four times as fine mends."""
 LARGEST_LATTICE = 1 << 20
 """For steps that no contour can answer for."""
 
@@ -48,6 +71,54 @@ class Method(Protocol):
     def log_delta(self, epsilon: Array) -> tuple[Array, Array]:
         """Proved lower and upper bounds."""
         ...
+
+
+@dataclass
+class Found:
+    """Bounds of epsilon so far, and the methods that are left."""
+
+    steps: Composition
+    log_delta: float
+    low: float = 0.0
+    high: float = float(np.inf)
+    method: str = ""
+    left: Iterator[tuple[Method, float]] = field(default_factory=lambda: iter(()))
+
+    def meet(self, low: float, high: float, method: str = "") -> None:
+        """These bounds too; the method is named where they are the narrower ones."""
+        if method and (not self.method or high - low < self.high - self.low):
+            self.method = method
+        self.low, self.high = max(self.low, low), min(self.high, high)
+        if not self.low <= self.high:
+            agreed("epsilon", self.low, self.high)
+
+    def wide(self, share: float) -> bool:
+        """Whether the bounds are further apart than this share of epsilon, and a further method may be worth a try."""
+        if self.high - self.low <= max(share * self.low, enough(self.steps, self.low)):
+            return False
+        return not (Closed.fits(self.steps) or self.steps.pairs or (self.steps.sign == 2.0).any())
+
+    def taken(self, methods: Iterable[tuple[Method, float]], share: float = 0.0) -> bool:
+        """Whether these methods, one after the other, lead close enough."""
+        for candidate, guess in methods:
+            halves = HALVES if isinstance(candidate, Jumps) else 0
+            self.meet(*certify(candidate, guess, self.log_delta, halves), candidate.method)
+            lattice = isinstance(candidate, Lattice)
+            if self.high - self.low <= max(enough(self.steps, self.low), (ROUGH if lattice else share) * self.low):
+                return True
+            if lattice and not share and self._hopeless(candidate):
+                break
+        return False
+
+    def _hopeless(self, lattice: Method) -> bool:
+        """Whether the bounds are so wide after the second lattice that the largest will hardly do, and jumps may."""
+        last = LATTICE_POINTS[1] <= lattice.upper.a.size  # type: ignore[attr-defined]
+        return bool(last and self.high - self.low > HOPELESS * self.high and Jumps.fits(self.steps))
+
+
+def enough(steps: Composition, low: float) -> float:
+    """The width at which it is not worth taking a further method."""
+    return max((ENOUGH if steps.steps >= 50 else 5e-4) * low, 4e-10)
 
 
 def lattices(steps: Composition, guess: float, log_delta: float) -> Iterator[tuple[Method, float]]:
@@ -93,19 +164,53 @@ def pair_lattices(steps: Composition, guess: float, log_delta: float) -> Iterato
 
 
 def settled_jumps(steps: Composition, low: float, high: float, log_delta: float) -> Iterator[tuple[Method, float]]:
-    """Jumps laid anew until they find the epsilon they were made for, by Newton's steps between bounds of it."""
+    """Jumps laid anew until they find the epsilon they were made for, by Newton's steps between bounds of it.
+
+    Where small losses decide, that of the other direction, which has no far tail, is a good place to begin; where one
+    jump decides, that of any one of the steps.
+    """
     low, high = max(low, 1e-3 * high, SMALLEST), max(high, SMALLEST)
-    epsilon = float(np.sqrt(low) * np.sqrt(high))
+    hint = saddle_at_delta(steps.mirrored, log_delta).epsilon
+    hint = max(hint, one_step(steps, log_delta - float(np.log(steps.steps))))
+    epsilon = hint if low < hint < high else float(np.sqrt(low) * np.sqrt(high))
     for _ in range(SETTLING):
-        jumps = Jumps(steps, epsilon, log_delta)
+        try:
+            jumps = Jumps(steps, epsilon, log_delta)
+        except NotCertified:
+            return
         gap, beside = (jumps.log_delta(np.array([1.0, 1.003]) * epsilon)[1] - log_delta).tolist()
         slope = (gap - beside) / (0.003 * epsilon)
         ahead = epsilon + gap / slope if slope > 0.0 else np.nan
         if abs(ahead - epsilon) <= 2e-3 * epsilon:
             yield jumps, float(ahead)
+            if jumps.small.blocks:
+                yield Jumps(steps, float(ahead), log_delta, FINER), float(ahead)
             return
         low, high = (epsilon, high) if gap > 0.0 else (low, epsilon)
         epsilon = float(ahead) if low < ahead < high else float(np.sqrt(low) * np.sqrt(high))
+
+
+def jumps_at(steps: Composition, epsilon: float) -> Iterator[Method]:
+    """Jumps for one epsilon, laid anew where they find a delta far from the guess; none where too many steps lose much.
+
+    The guess is the larger of two: small losses alone, as the other direction has them, and any one step alone.
+    """
+    one = Closed(replace(steps, count=np.ones(1), plain=NOTHING))
+    jump = float(one.log_delta(np.array([epsilon]))[1][0]) + float(np.log(steps.steps))
+    log_delta = float(np.clip(np.fmax(saddle_at_epsilon(steps.mirrored, epsilon).log_delta, jump), -745.0, -1e-3))
+    for _ in range(3):
+        try:
+            jumps = Jumps(steps, epsilon, log_delta)
+        except NotCertified:
+            return
+        found = float(jumps.log_delta(np.array([epsilon]))[1][0])
+        settled, log_delta = abs(found - log_delta) <= 2.0, max(found, -745.0)
+        if settled or not found < 0.0:
+            break
+    yield jumps
+    low, high = jumps.log_delta(np.array([epsilon]))
+    if jumps.small.blocks and high[0] - low[0] > BROAD:
+        yield Jumps(steps, epsilon, log_delta, FINER)
 
 
 def smallest(steps: Composition) -> int:

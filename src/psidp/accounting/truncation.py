@@ -37,11 +37,12 @@ def overflow(records: int, sampling_rate: float, size: int) -> float:
         if term <= ENOUGH * total:
             total += term * ratio / (1.0 - ratio)
             break
+    safe = SAFE + (j - size) * 2.0**-50  # each ratio has a few roundings, and so has each term all those before it
     with localcontext(Context(prec=DIGITS)):
         q = Decimal(sampling_rate)
         chance = _log_factorial(records) - _log_factorial(size) - _log_factorial(records - size)
         chance += size * q.ln() + (records - size) * (1 - q).ln()
-        return min(max(float((chance + Decimal(total).ln()).exp()) * SAFE, 5e-324), 1.0)
+        return min(max(float((chance + Decimal(total).ln()).exp()) * safe, 5e-324), 1.0)
 
 
 def any_of(chance: float, steps: int) -> float:

@@ -63,6 +63,7 @@ class Survey:
         self.need = np.log(tolerance) + saddle.log_delta
         self.period, self.c2 = self._period()
         self.s2 = steps.order(self.c2)[:, None]
+        self._known_ends: list[tuple[Array, tuple[Array, Array, Array]]] = []
         self._grid(finer)
         self._sums()
         self._shifted()
@@ -147,13 +148,17 @@ class Survey:
 
     def _ends(self, s: Array) -> tuple[Array, Array, Array]:
         """log of a bound of w |F_y|^s at both ends of the grid, and the rate at which it falls upwards."""
+        for known, found in self._known_ends:
+            if known is s:
+                return found
         g, log_w, rest = self.g, self.log_w, np.log1p(-self.q)
         rate = self._falls(g[:, -1:], np.maximum(s, 0.0))
         if not (rate > 0).all():
             raise NotCertified("the grid ends before the far peak")
         top, bottom = self.loss[:, -1:], self.loss[:, :1]
         up = log_w[:, -1:] + self.log_sup[:, -1:] + s * np.where(s < 0, np.maximum(rest, top - 0.5 * np.log(2.0)), top)
-        return up, log_w[:, :1] + s * np.where(s < 0, rest, bottom), rate
+        self._known_ends.append((s, (up, log_w[:, :1] + s * np.where(s < 0, rest, bottom), rate)))
+        return self._known_ends[-1][1]
 
     def _turned(self, s: Array, u: Array, enough: Array | float = -np.inf) -> Array:
         """log of a bound of w |F_y|^s e^(u arg F_y) beyond the grid; [group, y, level].

@@ -13,11 +13,13 @@ import numpy as np
 
 from psidp.accounting.composition import Array, Composition, cut, loss
 from psidp.maths.mills import mills
-from psidp.maths.normal import SQRT_2PI, UNIT, tail
+from psidp.maths.normal import SQRT_2PI, TINY, UNIT, tail
 
 __all__ = ["Window"]
 
 SLACK = 1e-13
+UNDERFLOW = 16.0 * TINY
+"""What a tail is wrong by at most, where it is so small that floats have no digits left."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,12 @@ class Window:
         sigma, q, count, remove = steps.sigma[:, None], steps.q[:, None], steps.count[:, None], steps.sign[:, None] > 0
         plain = tail(self.cut / spread)
         mixed = np.where(remove, (1.0 - q) * plain + q * tail((self.cut - 1.0 / sigma) / spread), plain)
-        lost = float((count * mixed).sum()) * (1.0 + 1e-9) * np.ones_like(epsilon)
+        lowest = UNDERFLOW * float(count.sum())  # what tails of 1e-308 and less are wrong by
+        lost = (float((count * mixed).sum()) * (1.0 + 1e-9) + lowest) * np.ones_like(epsilon)
         if steps.gauss > 0 or not (remove.all() or not remove.any()):
             return np.zeros_like(epsilon), lost
         x = np.maximum(self.cut - _decided(steps, epsilon), 0.0) / self.b
-        undecided = (count * tail(x)).sum(0) * (1.0 + 1e-9)
+        undecided = (count * tail(x)).sum(0) * (1.0 + 1e-9) + lowest
         if not remove.any():
             return np.zeros_like(epsilon), np.minimum(undecided, lost)
         numerator = -np.expm1((count * np.log1p(-mixed)).sum())
@@ -76,6 +79,7 @@ class Window:
         settled = numerator - np.exp(epsilon) * denominator
         reach = float(np.max(np.abs(self.cut) + 1.0 / sigma)) + 1.0
         slack = (SLACK + 16.0 * UNIT * reach * reach) * (numerator + np.exp(epsilon) * denominator)
+        slack += lowest * (1.0 + np.exp(epsilon))
         lower = np.maximum(settled - slack, 0.0)
         return lower, np.minimum(np.maximum(settled, 0.0) + slack + np.exp(epsilon) * undecided, lost)
 

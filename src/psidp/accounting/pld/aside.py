@@ -46,7 +46,8 @@ class Aside:
     def log_bounds(self, epsilon: Array, shift: float) -> tuple[Array, Array]:
         """What paths with a step above the grid add to delta: P(any) - e^epsilon Q(any) where that step decides.
 
-        It does unless the others lose more than `least`. `shift` is how far the losses may be off.
+        It does unless the others lose more than `least`, which is independent of that step: so each step has its own
+        share of what is undecided, and the sum of all counts. `shift` is how far the losses may be off.
         """
         counts, logs = np.array([law.count for law in self.laws]), np.array([law.beyond for law in self.laws])
         removed = np.array([law.kind != ADD for law in self.laws])
@@ -56,8 +57,9 @@ class Aside:
         slack = max(law.beyond_error for law in self.laws)
         low = _minus(settled - slack, epsilon + under + slack)
         top = min((law.losses[1] for law in self.laws if law.kind != ADD), default=-np.inf) - shift
-        decided = self.exact & (top * (1.0 - 1e-12) >= self.least + epsilon)
-        undecided = epsilon + under + slack - self.doubt
+        decided = self.exact & (top * (1.0 - 1e-11) >= self.least + epsilon)
+        each = np.logaddexp.reduce(np.log(counts[removed]) + logs[removed, 1]) if removed.any() else -np.inf
+        undecided = epsilon + each + slack - self.doubt
         exactly = np.logaddexp(_minus(anyone + slack, epsilon + under - slack), undecided)
         return low, np.where(decided, exactly, anyone + slack)
 

@@ -5,11 +5,14 @@ by merging, so the new pair tells no more than the old one. The shares are such 
 from below balance: its mean of e^-loss is that of the point itself, and nothing is lost by moving it there.
 """
 
+from collections.abc import Iterator
+from functools import cached_property
+
 import numpy as np
 
 from psidp.accounting.composition import Array
 from psidp.accounting.contours.mgf_table import ULP
-from psidp.accounting.pld.step_law import Masses
+from psidp.accounting.pld.step_law import Masses, lowest
 
 __all__ = ["balanced"]
 
@@ -19,16 +22,53 @@ NUDGE, UNDER = 1e-9, 4e-9
 """Outcomes so little under a point count as at it; and the grid lies so much lower than where it balances, so that
 neither they nor rounding cost a whole step. Both are shares of a step."""
 SAFE = 1e-12
+GOOD = 1e-7
+"""What may be lost by moving outcomes down to the grid, in steps, before another place of it is tried."""
+FEW = 1 << 12
+PLACES = np.arange(1, 16) / 16.0
+"""Other places of the grid, in steps, that are tried for up to so many outcomes."""
 
 
 def balanced(mass: Array, losses: Array, eta: float, off: float) -> Masses:
-    """Outcomes, in the order of their losses, on a grid through about the heaviest of them."""
+    """Outcomes, in the order of their losses, on a grid with a point near the heaviest of them.
+
+    Places of the grid are tried until next to nothing is lost: at that outcome, beside it, and, where outcomes are few,
+    hardly more than one in each cell, all over the step. The best of them is taken.
+    """
     some = mass > 0.0
     mass, losses = mass[some], losses[some]
-    cells = _Cells(mass, losses, eta, float(losses[int(np.argmax(mass))]))
-    for _ in range(TURNS):
-        cells = _Cells(mass, losses, eta, cells.base + cells.left)
-    lower, place = cells.settled(), cells.place
+    heaviest = int(np.argmax(mass))
+    at, beside = float(losses[heaviest]), float(losses[min(heaviest + 1, losses.size - 1)])
+    best, least = None, np.inf
+    for base in _places(mass, losses, eta, (at, 0.5 * (at + beside))):
+        moved, cost = _moved(base, eta, off)
+        if best is None or cost < least:
+            best, least = moved, cost
+        if least <= GOOD * eta * float(mass.sum()):
+            break
+    assert best is not None
+    return best
+
+
+def _places(mass: Array, losses: Array, eta: float, starts: tuple[float, ...]) -> Iterator["_Cells"]:
+    """Grids whose heaviest point comes closer and closer to a balance; then others, for few outcomes."""
+    for start in starts:
+        cells, far, left = _Cells(mass, losses, eta, start), start, 0.0
+        for _ in range(TURNS):
+            yield cells
+            ahead = cells.base + cells.left
+            if left * cells.left < 0.0:  # there and back again: in between
+                ahead = cells.base + (far - cells.base) * cells.left / (cells.left - left)
+            far, left = cells.base, cells.left
+            cells = _Cells(mass, losses, eta, ahead)
+        yield cells
+    for way in PLACES if losses.size <= FEW else ():
+        yield _Cells(mass, losses, eta, starts[0] + way * eta)
+
+
+def _moved(cells: "_Cells", eta: float, off: float) -> tuple[Masses, float]:
+    """Outcomes shared out between the points of a grid and moved down to them, and by how much all together."""
+    mass, lower, place = cells.mass, cells.settled(), cells.place
     above, below = mass * lower, mass * (1.0 - lower)
     index = np.concatenate((place, place + 1)) - cells.first
     weight = np.bincount(index, np.concatenate((above, below)))
@@ -37,10 +77,13 @@ def balanced(mass: Array, losses: Array, eta: float, off: float) -> Masses:
     summed = np.bincount(index)[at] + 16.0
     wrong = 32.0 * ULP * (np.abs(at + cells.first) * eta + abs(cells.base)) + 4.0 * ULP * summed * np.expm1(eta)
     apart = -np.log1p(gain[at] / weight[at]) - wrong
-    index = at + cells.first + np.floor(apart / eta + UNDER).astype(np.int64)
+    under = lowest(apart, weight[at], eta)
+    steps = np.floor((apart - under) / eta + UNDER)
+    index = at + cells.first + steps.astype(np.int64)
     low = int(index.min())
     total = np.bincount(index - low, weight[at]) * (1.0 - SAFE)
-    return Masses(low, total, cells.base - UNDER * eta, off)
+    cost = float(weight[at] @ (apart - under - steps * eta))
+    return Masses(low, total, cells.base + under - UNDER * eta, off), cost
 
 
 class _Cells:
@@ -58,7 +101,7 @@ class _Cells:
         )
         self.lower = self.share[cell]
 
-    @property
+    @cached_property
     def left(self) -> float:
         """How far the mean at the base is from it."""
         here, under = self.place == 0, self.place == -1
@@ -91,12 +134,14 @@ class _Cells:
 def _shares(excess: list[float], deficit: list[float], middle: int) -> tuple[Array, float, float]:
     """Shares of the cells that go down; what the point above the middle takes from it, and what comes from under it."""
     share = [0.0] * len(excess)
-    up = down = 0.0
+    up = down = taken = 0.0
     for k in range(len(excess) - 1, middle - 1, -1):  # what comes from above decides what goes up
-        taken = share[k + 1] * excess[k + 1] if k + 1 < len(excess) else 0.0
-        share[k] = 1.0 - min(taken / deficit[k], 1.0) if deficit[k] > 0.0 else 1.0
-        up = min(taken, deficit[k])
+        most = deficit[k]
+        share[k] = 1.0 if not most > 0.0 else (1.0 - taken / most if taken < most else 0.0)
+        up = taken if taken < most else most
+        taken = share[k] * excess[k]
     for k in range(min(middle, len(excess))):  # what comes from below decides what goes down
-        share[k] = min(down / excess[k], 1.0) if excess[k] > 0.0 else 0.0
+        most = excess[k]
+        share[k] = 0.0 if not most > 0.0 else (down / most if down < most else 1.0)
         down = (1.0 - share[k]) * deficit[k]
     return np.array(share), up, down

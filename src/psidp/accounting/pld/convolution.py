@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psidp.accounting.composition import Array
+from psidp.accounting.composition import Array, ComplexArray
 from psidp.accounting.contours.mgf_table import LIBM, ULP
 from psidp.accounting.pld.step_law import Masses
 
@@ -21,7 +21,8 @@ class Side:
     """One grid: suffix sums of the composed, tilted masses, and everything they may be wrong by.
 
     Losses are start + k eta. Over the places from k on, with x the way from loss k, `a` sums the mass times e^(-cx) and
-    `d` the mass times e^(-cx) (1 - e^-x): no term is negative. delta is in units of e^(scale - c epsilon).
+    `d` the mass times e^(-cx) (1 - e^-x): no term is negative. delta is in units of e^(scale - c epsilon). Losses may
+    be off by `shift`, and so may the logarithms of an upper grid's masses, which are those of the noise times e^loss.
     """
 
     start: float
@@ -44,7 +45,7 @@ class Side:
         error = self.wrong + 16.0 * self.a.size * ULP * value
         inside = epsilon <= self.start + (self.a.size - 1) * self.eta
         log_unit = self.scale - self.c * epsilon
-        slack = 16.0 * ULP * (abs(self.scale) + np.abs(self.c * epsilon))
+        slack = 16.0 * ULP * (abs(self.scale) + np.abs(self.c * epsilon)) + (self.shift if side > 0.0 else 0.0)
         found = np.log(np.maximum(np.where(inside, value, 0.0) + side * error, 0.0)) + log_unit
         return np.asarray(found + side * slack)
 
@@ -61,6 +62,8 @@ class Part:
         self.index, self.log_mass, self.count, self.base, self.off = index, log_mass, count, base, off
         self.value = index * eta
         self.missed = 0.0
+        self._log_mgfs: dict[float, float] = {}
+        self._waves: dict[tuple[float, int], tuple[ComplexArray, Array, float]] = {}
 
     @classmethod
     def of(cls, masses: Masses, count: float, eta: float) -> "Part":
@@ -74,9 +77,24 @@ class Part:
 
     def log_mgf(self, c: float) -> float:
         """log sum mass e^(c value)."""
-        x = self.log_mass + c * self.value
-        top = float(x.max())
-        return top + float(np.log(np.exp(x - top).sum()))
+        if c not in self._log_mgfs:
+            x = self.log_mass + c * self.value
+            top = float(x.max())
+            self._log_mgfs[c] = top + float(np.log(np.exp(x - top).sum()))
+        return self._log_mgfs[c]
+
+    def wave(self, c: float, points: int) -> tuple[ComplexArray, Array, float]:
+        """log of the transform of the tilted masses, over their sum, log of its modulus with its error, and log_mgf.
+
+        They are the same for any number of steps, and kept.
+        """
+        if (c, points) not in self._waves:
+            log_m = self.log_mgf(c)
+            tilted = np.exp(self.log_mass + c * self.value - log_m)
+            wave = np.fft.rfft(np.bincount(self.place(points), tilted, points))
+            miss = ULP * (LIBM * np.log2(points) + 64.0 + LIBM * (c * float(tilted @ np.abs(self.value)) + abs(log_m)))
+            self._waves[c, points] = np.log(wave), np.log(np.abs(wave) + miss), log_m
+        return self._waves[c, points]
 
 
 def tilt(parts: list[Part], epsilon: float) -> float:
@@ -118,16 +136,13 @@ def outside(parts: list[Part], c: float, low: float, high: float, further: float
 
 def powers(parts: list[Part], c: float, points: int) -> tuple[Array, Array, float]:
     """The transform of the composed, tilted masses, a bound of its modulus with its error, and the log of their sum."""
-    product, log_high, scale = np.ones(points // 2 + 1, complex), np.zeros(points // 2 + 1), 0.0
+    log_product, log_high, scale = np.zeros(points // 2 + 1, complex), np.zeros(points // 2 + 1), 0.0
     for part in parts:
-        log_m = part.log_mgf(c)
-        tilted = np.exp(part.log_mass + c * part.value - log_m)
-        wave = np.fft.rfft(np.bincount(part.place(points), tilted, points))
-        product *= np.exp(part.count * np.log(wave))
-        miss = ULP * (LIBM * np.log2(points) + 64.0 + LIBM * (c * float(tilted @ np.abs(part.value)) + abs(log_m)))
-        log_high += part.count * np.log(np.abs(wave) + miss)
+        log_wave, log_most, log_m = part.wave(c, points)
+        log_product += part.count * log_wave
+        log_high += part.count * log_most
         scale += part.count * log_m
-    return product, np.exp(log_high), scale
+    return np.where(np.isfinite(log_product.real), np.exp(log_product), 0.0), np.exp(log_high), scale
 
 
 def composed(parts: list[Part], c: float, points: int, eta: float, center: float, further: float | None = None) -> Side:

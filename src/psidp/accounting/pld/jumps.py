@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from psidp.accounting.composition import Array, Composition, cut, loss
+from psidp.accounting.contours.error_bounds import NotCertified
 from psidp.accounting.contours.mgf_table import ULP
 from psidp.accounting.pld.aside import Aside
 from psidp.accounting.pld.convolution import Part
@@ -31,6 +32,8 @@ NEGLIGIBLE = 1e-7
 ROOM = 0.03
 LIGHT = 0.7
 """How fast the tilt may raise a small loss at g0, as a share of how fast the noise falls there."""
+OFTEN = 0.5
+"""How many jumps there may be without the record, about."""
 SHORT, SHORTER = 0.5, 0.125
 """The largest small loss beside epsilon, at most; less in long runs, whose grids are the finer for it."""
 ROUNDING = 1e-10
@@ -57,17 +60,19 @@ class Jumps:
 
     method = "jumps"
 
-    def __init__(self, steps: Composition, epsilon: float, log_delta: float) -> None:
+    def __init__(self, steps: Composition, epsilon: float, log_delta: float, finer: int = 1) -> None:
         with np.errstate(all="ignore"):
             self.aside = Aside.around(steps, Lattice.laws_of(steps, log_delta), epsilon, log_delta, ROOM)
             law = self.aside.laws[0]
             self.count = law.count
             g0, c = _threshold(law, epsilon, steps.gauss)
-            self.small = SmallLosses([replace(law, high=min(g0, law.high)), *self.aside.laws[1:]], c, epsilon)
+            self.small = SmallLosses([replace(law, high=min(g0, law.high)), *self.aside.laws[1:]], c, epsilon, finer)
             self.eta = 2.0 * max(law.losses[1], epsilon) / LARGE
             large = replace(law, low=g0) if g0 < law.high else None
             upper = Part.of(large.upwards(self.eta, "left out"), 1.0, self.eta) if large else None
             self.more = _more(self.small, upper, law.count, epsilon, log_delta)
+            if not self.more.log_bound(np.array([epsilon]))[0] <= log_delta:
+                raise NotCertified("more steps lose much than can be counted")
             self.counts, self.sides = [], []
             for up in (False, True):
                 masses = None
@@ -107,7 +112,7 @@ class Jumps:
             terms.append(jumps.log_mass + (np.minimum(bound, SOME) if up else bound))
             if up:
                 terms.append(np.array([jumps.log_beyond]))
-        return float(np.logaddexp.reduce(np.concatenate(terms))) + sign * ROUNDING
+        return log_sum(np.concatenate(terms)) + sign * ROUNDING
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,13 @@ def _more(small: SmallLosses, jump: Part | None, count: float, epsilon: float, l
         log_m = total + _poisson(rate, jumps + 1)
         if (log_m - c * epsilon).min() <= log_delta + np.log(NEGLIGIBLE):
             break
-    return _More(jumps, c, log_m + 1e-9)
+    return _More(jumps, c, log_m + (1.0 + c) * count * (small.off + jump.off) + 1e-9)
+
+
+def log_sum(x: Array) -> float:
+    """log of the sum of e^x: each term has a rounding of its own, and sums in pairs hardly add to it."""
+    top = float(x.max(initial=-np.inf))
+    return top + float(np.log(np.exp(x - top).sum())) if top > -np.inf else top
 
 
 def _poisson(rate: Array, first: int) -> Array:
@@ -161,7 +172,7 @@ def _counted(jump: Part | None, jumps: int, count: float, c: float, eta: float, 
     one = np.zeros(int(jump.index[-1]) - first + 1)
     one[jump.index - first] = np.exp(tilted - top)
     whole, scale, log_ways, log_over = np.ones(1), 0.0, 0.0, -np.inf
-    log_total = float(np.logaddexp.reduce(jump.log_mass))
+    log_total = jump.log_mgf(0.0)
     for k in range(1, jumps + 1):
         room = LARGE - k * first + 1
         both = np.convolve(whole, one) + floor if whole.size else whole
@@ -170,7 +181,8 @@ def _counted(jump: Part | None, jumps: int, count: float, c: float, eta: float, 
         log_ways += float(np.log((count - k + 1.0) / k))
         log_over = log_over + log_total
         if over.size:
-            log_over = float(np.logaddexp(log_over, np.log(over.sum()) + scale - c * eta * (LARGE + 1)))
+            far = (k * first + max(room, 0) + np.arange(over.size)) * eta
+            log_over = float(np.logaddexp(log_over, log_sum(np.log(over) - c * far) + scale))
         y = (k * first + np.arange(whole.size)) * eta
         log_mass = np.log(whole) + (scale + log_ways) - c * y
         found.append(_Count(k * first, log_mass, log_over + log_ways, k * jump.base, k * jump.off))
@@ -194,6 +206,7 @@ def _threshold(law: Law, epsilon: float, gauss: float) -> tuple[float, float]:
     at = cut(law.sigma, law.q, np.maximum(epsilon - x, 1e-300))
     chance = np.minimum(np.log(law.q * law.count) + log_tail(at - 1.0 / law.sigma), 0.0)
     g0 = float(cut(law.sigma, law.q, np.array(0.3 * epsilon)))
+    rare = float(g[np.log(law.count) + log_tail(g) > np.log(OFTEN)][-1])
     for _ in range(6):
         variance = law.count * float(np.interp(g0, g, square)) + gauss
         best = int(np.argmax(chance - 0.5 * x * x / variance))
@@ -201,5 +214,5 @@ def _threshold(law: Law, epsilon: float, gauss: float) -> tuple[float, float]:
         c = max(float(slope), 1.0 / epsilon)
         within = float(cut(law.sigma, law.q, np.array(epsilon * (SHORTER if law.count >= LONG else SHORT))))
         g0 = float(g[((1.0 + c) * v / sigma <= LIGHT * g) | (g < 2.0)][-1])
-        g0 = max(min(g0, within), 2.0)
+        g0 = max(min(g0, within), rare, 2.0)
     return g0, c

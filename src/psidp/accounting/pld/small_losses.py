@@ -35,9 +35,12 @@ FINER = 0.25
 
 
 class SmallLosses:
-    """Steps of one law, cut above, and plain Gaussians, for sums up to epsilon and the tilt c above all."""
+    """Steps of one law, cut above, and plain Gaussians, for sums up to epsilon and the tilt c above all.
 
-    def __init__(self, laws: list[Law], c: float, epsilon: float) -> None:
+    Blocks are made on a grid that is so many times `finer`.
+    """
+
+    def __init__(self, laws: list[Law], c: float, epsilon: float, finer: int = 1) -> None:
         self.laws, (self.law, *self.plain) = laws, laws
         count = self.law.count
         self.guides = [_guide(law) for law in laws]
@@ -47,7 +50,9 @@ class SmallLosses:
         self.blocks = float((count - SPARE) // self.block) if self.block > 1.0 else 0.0
         self.eta = self._span(self.guides) / POINTS
         alone = Part(self.guides[0].index, self.guides[0].log_mass, self.block, 1.0)
-        self.fine = self._span([alone]) / POINTS
+        self.points = POINTS * finer
+        self.fine = self._span([alone]) / self.points
+        self.further: dict[float, float] = {}
         self.made: dict[bool, list[_Made]] = {up: self._make(up) for up in (False, True)}
 
     def sides(self, up: bool, count: float) -> list[Side]:
@@ -56,12 +61,19 @@ class SmallLosses:
         for c, made in zip(self.tilts, self.made[up], strict=True):
             made.step.count = count - self.blocks * self.block
             parts = made.parts if made.step.count > 0.0 else made.parts[1:]
-            found.append(composed(parts, c, POINTS, self.eta, self._center(parts, c), _scale(parts, c)))
+            if c not in self.further:
+                self.further[c] = _scale(parts, c)
+            found.append(composed(parts, c, POINTS, self.eta, self._center(parts, c), self.further[c]))
         return found
 
     def log_mgf(self, c: float) -> float:
         """Upper bound of log E[e^(c loss)] of one step, as a share of the whole of its noise."""
         return self.made[True][0].step.log_mgf(c)
+
+    @property
+    def off(self) -> float:
+        """How far a loss of one step, and the logarithm of its mass, may be off in that bound."""
+        return self.made[True][0].step.off
 
     def log_mgf_plain(self, c: float) -> float:
         """Upper bound of the same of all plain Gaussians."""
@@ -80,19 +92,20 @@ class SmallLosses:
 
     def _block(self, part: Part, c: float, up: bool) -> Part:
         """One block of steps, composed on the fine grid and moved to the coarse one."""
-        product, high, scale = powers([part], c, POINTS)
-        start = np.floor(part.count * _mean(part, c) / self.fine - 0.5 * POINTS)
-        turn = np.exp(2j * np.pi * np.mod(np.arange(POINTS // 2 + 1) * start, POINTS) / POINTS)
-        mass = np.maximum(np.fft.irfft(product * turn, POINTS), 0.0)
-        at = (start + np.arange(POINTS)) * self.fine
+        points = self.points
+        product, high, scale = powers([part], c, points)
+        start = np.floor(part.count * _mean(part, c) / self.fine - 0.5 * points)
+        turn = np.exp(2j * np.pi * np.mod(np.arange(points // 2 + 1) * start, points) / points)
+        mass = np.maximum(np.fft.irfft(product * turn, points), 0.0)
+        at = (start + np.arange(points)) * self.fine
         wrapped = outside([part], c, float(at[0]), float(at[-1]), _scale([part], c))
-        error, inverse = high - np.abs(product), ULP * LIBM * np.log2(POINTS) * 2.0 * float(high.sum())
+        error, inverse = high - np.abs(product), ULP * LIBM * np.log2(points) * 2.0 * float(high.sum())
         off = self.block * (part.off + 8.0 * ULP * abs(part.base)) + 8.0 * ULP * float(np.abs(at).max())
         slack = SAFE + 8.0 * ULP * (abs(scale) + c * float(np.abs(at).max()))
         if up:
-            missed = float(np.sqrt(2.0 * (error * error).sum())) + inverse + wrapped
+            missed = 1.01 * (float(np.sqrt(2.0 * (error * error).sum())) + inverse + wrapped)
             return self._upwards(mass, at, c, scale + slack, missed, off)
-        each = (2.0 * float(error.sum()) + inverse) / POINTS + wrapped
+        each = 1.01 * ((2.0 * float(error.sum()) + inverse) / points + wrapped)
         log_mass = np.log(np.maximum(mass - each, 0.0)) - c * at + scale - slack
         return self._downwards(log_mass, at + self.block * part.base, off)
 
