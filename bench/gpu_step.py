@@ -294,7 +294,7 @@ def parts(seed: int) -> Report:
         report.say(name, f"{kinds[0]} of {len(recorded)} parameters as factors, {kinds[1]} as gathers")
         for what, call in {
             "pass": lambda p=private, x=inputs, y=targets: p._recorded(x, y),
-            "norms": lambda t=totals, r=recorded: t._weights(r),
+            "norms": lambda t=totals, r=recorded: t.weigh(r),
             "norms and sums": lambda t=totals, r=recorded, live=live: t.add_contributions(r, live),
             "noise, once a step": lambda p=private: p._totals().noisy(1e9),
         }.items():

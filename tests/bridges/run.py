@@ -50,8 +50,8 @@ def _count_releases(path, pause):
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     real = PrivateStep.__call__
 
-    def called(self, *batch):
-        real(self, *batch)
+    def called(self, *batch, **more):
+        real(self, *batch, **more)
         os.write(log, b".")
         time.sleep(pause)
 
@@ -77,13 +77,14 @@ def _die(place, when, n):
 
 def _place(place):
     from psidp.bridges.torch.step.private_step import PrivateStep
+    from psidp.bridges.torch.step.ranks import Ranks
     from psidp.bridges.torch.training import checkpoint, journal
     from psidp.bridges.torch.training.correlated import CorrelatedNoise
     from psidp.bridges.torch.training.payment import Payment
     from psidp.bridges.torch.training.update import Update
 
     owners = {"Payment": Payment, "Step": PrivateStep, "Update": Update, "Journal": journal.Journal}
-    owners |= {"Noise": CorrelatedNoise}
+    owners |= {"Noise": CorrelatedNoise, "Ranks": Ranks}
     owners |= {"checkpoint": checkpoint, "journal": journal}
     owner, name = place.split(".")
     return owners[owner], name

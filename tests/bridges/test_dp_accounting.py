@@ -59,3 +59,13 @@ def test_events_of_another_meaning_are_refused(library):
         bridge.to_dp_event(psidp.DPSGD(1.0, 0.01, 10, sampling="without-replacement"))
     with pytest.raises(ValueError, match="kappa = 0"):
         bridge.to_dp_event(psidp.Guarantee(1.0, kappa=1e-6))
+
+
+def test_a_fixed_order_is_one_gaussian_there_and_replaced_records_have_no_event(library):
+    run = psidp.FixedOrder(4.0, 4, 200)
+    theirs = library.pld.PLDAccountant().compose(bridge.to_dp_event(run)).get_epsilon(1e-6)
+    assert psidp.account(run).epsilon(1e-6).upper == pytest.approx(theirs, abs=2e-6)
+    blanked = psidp.BandMF(1.0, 0.01, 800, 8, adjacency="zero-out")
+    assert bridge.to_dp_event(blanked) == bridge.to_dp_event(psidp.DPSGD(1.0, 0.08, 100))
+    with pytest.raises(ValueError, match="of the same meaning"):
+        bridge.to_dp_event(psidp.FixedOrder(4.0, 4, 200, adjacency="replace-one"))

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from psidp.bridges.torch.step import clipping, kernel_clipping
-from psidp.bridges.torch.step.clipping import CHUNK, LANES, ClippedTotals, bound_of
+from psidp.bridges.torch.step import clipping, contribution, kernel_clipping, squares
+from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of
+from psidp.bridges.torch.step.contribution import Factors
+from psidp.bridges.torch.step.squares import CHUNK, LANES, Squares
 
 CLIPS = [1.0, 0.1, 3.7, 2.0**-100, 1.9999999999999998 * 2.0**100, 1e-12, 1e12]
 TYPES = [torch.float32, torch.bfloat16, torch.float64]
@@ -106,8 +108,8 @@ def test_a_device_that_flushes_subnormal_numbers_stays_inside_the_bound(monkeypa
     def flushed(g):
         return original(torch.where(g.abs() < 2.0**-126, torch.zeros_like(g), g))
 
-    original = clipping._squares_of_one
-    monkeypatch.setattr(clipping, "_squares_of_one", flushed)
+    original = squares._squares_of_one
+    monkeypatch.setattr(squares, "_squares_of_one", flushed)
     monkeypatch.setattr(clipping, "EXPONENTS", (-140, 100))
     for clip in (2.0**-140, 2.0**-127, 2.0**-100):
         units, _ = totals([torch.full((1, 5000), 2.0**-127)], clip)
@@ -180,14 +182,15 @@ def test_kernels_and_plain_version_agree_in_every_integer(dtype, monkeypatch):
     for size in (CHUNK + 2 * LANES + 5, 15, LANES, 1, 2 * LANES + 1):
         g = torch.from_numpy(rng.normal(size=(5, size))).to(dtype)
         g[0], g[1], g[2], g[3] = g[0] * 1e-4, g[1] * 1e30, g[2] * 0.0, g[3] * 1e-42
-        plain = clipping._squares_in_doubles(g)
+        plain = squares._squares_in_doubles(g)
         factor = torch.where(plain > 0, 2.0**30 / plain.sqrt(), 0.0)
         sums, there = torch.zeros(size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64)
         clipping._add_rows(sums, g, factor, 3, as_floats=False)
         with monkeypatch.context() as patch:
-            patch.setattr(clipping, "_kernels", lambda g: kernel_clipping)
+            for module in (clipping, squares):
+                patch.setattr(module, "kernels_for", lambda g: kernel_clipping)
             patch.setattr(kernel_clipping, "BLOCK", 2048)  # fewer programs: each takes the interpreter its time
-            found = clipping._squares_of_rows([g])
+            found = Squares([g], len(g), g.device).total
             clipping._add_rows(there, g, factor, 3, as_floats=False)
         assert torch.equal(sums, there)
         assert sums.abs().max() > 2**24
@@ -200,21 +203,45 @@ def test_squares_added_as_floats_are_bounds_and_no_more_than_a_hair_too_large(dt
     for size in (400, 5000, 70_001):
         g = torch.from_numpy(rng.normal(size=(50, size)) * 10.0 ** rng.integers(-25, 25, (50, 1))).to(dtype)
         exact = g.double().square().sum(1)
-        found = clipping._squares_of_rows([g])
+        found = Squares([g], len(g), g.device).total
         assert bool((found >= exact).all())
         assert bool((found <= exact * (1 + 2.0**-16)).all())
 
 
+def test_squares_of_rows_and_of_products_stand_side_by_side_and_are_taken_again(monkeypatch):
+    """A few examples at a time, by the kernels, in chunks; the second time a product may not have grown."""
+    torch.manual_seed(11)
+    rows, f = torch.randn(5, LANES), Factors(torch.randn(5, 6, 300), torch.randn(5, 6, 250))
+    for module, name, value in (
+        (squares, "kernels_for", lambda g: kernel_clipping),
+        (contribution, "UNFOLDED", {"cpu": 160_000}),
+    ):
+        monkeypatch.setattr(module, name, value)
+    assert len(list(f.formed())) == 3
+    found = Squares([rows, f], 5, rows.device)
+    exact = torch.stack([g.double().square().sum(1) for g in (rows, f.gradients())]).sum(0)
+    assert bool((found.total >= exact).all())
+    assert torch.allclose(found.total, exact, rtol=2.0**-30)
+    used = torch.ones(5, dtype=torch.bool)
+    assert found.grown(used) is None
+    assert torch.equal(torch.cat([some for _, some in found.once_more(f)]), f.gradients())
+    assert not found.grown(used)
+    f.b[3] *= 1.0 + 2.0**-20
+    list(found.once_more(f))
+    assert found.grown(used)
+    assert not found.grown(torch.arange(5) != 3)
+
+
 def test_only_floats_on_a_gpu_take_the_kernels(monkeypatch):
-    assert clipping._kernels(torch.zeros(1, 1)) is None
+    assert squares.kernels_for(torch.zeros(1, 1)) is None
 
     class Elsewhere:
         device, dtype = type("device", (), {"type": "cuda"}), torch.float32
 
     monkeypatch.setattr(torch.version, "cuda", "13.0")
-    assert clipping._kernels(Elsewhere()) is kernel_clipping
+    assert squares.kernels_for(Elsewhere()) is kernel_clipping
     Elsewhere.dtype = torch.float64
-    assert clipping._kernels(Elsewhere()) is None
+    assert squares.kernels_for(Elsewhere()) is None
 
 
 def test_totals_beyond_what_a_double_holds_end_there():
@@ -251,3 +278,15 @@ def test_totals_are_never_shown():
 def test_a_clip_outside_its_bounds_is_refused(clip):
     with pytest.raises(ValueError, match=r"clip .* must be in \[2\^-100, 2\^101\), got clip="):
         bound_of(clip)
+
+
+def test_sums_of_very_many_places_are_put_away_before_a_double_is_full():
+    """Beyond 2^20 places at 30 bits a total could reach 2^53, where one more example would move it by more or less."""
+    many = ClippedTotals([torch.zeros(1)], 1.0, places=2**24)
+    assert many._places * many.bound < 2**52
+    many.add([torch.ones(2**20, 1)], torch.ones(2**20, dtype=torch.bool))
+    many.add([torch.ones(1, 1)], torch.ones(1, dtype=torch.bool))
+    assert many._carried is not None
+    assert 0.999 * many.bound < int(many.units) / (2**20 + 1) <= many.bound
+    with pytest.raises(ValueError, match=r"micro_batch .* must be at most 1048576, got 1048577"):
+        many.add([torch.ones(2**20 + 1, 1)], torch.ones(2**20 + 1, dtype=torch.bool))

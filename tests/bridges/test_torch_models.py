@@ -11,7 +11,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from psidp.bridges.torch import PrivateStep
 from psidp.bridges.torch.step.clipping import ClippedTotals
-from psidp.bridges.torch.step.contribution import Contribution, Factors
+from psidp.bridges.torch.step.contribution import UNFOLDED, Contribution, Factors
 
 QUIET = 2.0**-90
 
@@ -126,6 +126,35 @@ class Adapted(nn.Module):
         return self.head(torch.relu(self.base(x) + self.up(self.down(x))))
 
 
+class Residual(nn.Module):
+    """Two convolutions with group norms, past which the input goes by a convolution of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Conv2d(3, 6, 3, 2, 1, bias=False), nn.Conv2d(6, 6, 3, 1, 1, bias=False)
+        self.norms, self.past = nn.ModuleList([nn.GroupNorm(3, 6) for _ in range(2)]), nn.Conv2d(3, 6, 1, 2, bias=False)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        inner = torch.relu(self.norms[0](self.one(x)))
+        return self.head(torch.relu(self.norms[1](self.two(inner)) + self.past(x)).mean((2, 3)))
+
+
+class Patches(nn.Module):
+    """A small ViT: patches of an image, a class token, places, attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.patch, self.token = nn.Conv2d(3, 12, 4, 4), nn.Parameter(torch.randn(1, 1, 12) / 4)
+        self.places, self.body = nn.Parameter(torch.randn(1, 5, 12) / 4), encoder()[0]
+        self.norm, self.head = nn.LayerNorm(12), nn.Linear(12, 3)
+
+    def forward(self, x):
+        y = self.patch(x).flatten(2).transpose(1, 2)
+        y = torch.cat([self.token.expand(len(x), -1, -1), y], 1) + self.places
+        return self.head(self.norm(self.body(y)[:, 0]))
+
+
 def images():
     return nn.Sequential(
         nn.Conv2d(3, 8, 3, 2, 1), nn.GroupNorm(2, 8), nn.ReLU(), nn.Conv2d(8, 8, 3, padding="same", groups=2),
@@ -156,6 +185,8 @@ def words(n):
 MODELS = {
     "MLP": (lambda: nn.Sequential(nn.Linear(50, 40), nn.ReLU(), nn.Linear(40, 3)), floats(50)),
     "CNN and GroupNorm": (images, floats(3, 12, 12)),
+    "ResNet": (Residual, floats(3, 8, 8)),
+    "ViT": (Patches, floats(3, 8, 8)),
     "1-d": (line, floats(3, 9)),
     "LSTM": (lambda: Recurrent(nn.LSTM, num_layers=2), floats(4, 6)),
     "GRU": (lambda: Recurrent(nn.GRU, bidirectional=True), floats(4, 6)),
@@ -198,26 +229,36 @@ def agree(model, x, y, clip, within, settings=None):
     return step
 
 
+WAYS = ["as is", "factors", "formed twice"]
+
+
+def take(way, monkeypatch):
+    """A way that a GPU takes where factors are smaller than gradients, for every layer."""
+    if way != "as is":
+        monkeypatch.setattr("psidp.bridges.torch.step.contribution.Factors.smaller_as_rows", False)
+    if way == "formed twice":
+        monkeypatch.setattr("psidp.bridges.torch.step.contribution.Factors.twice", True)
+        monkeypatch.setitem(UNFOLDED, "cpu", 64)  # a few examples at a time
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("clip", [0.1, 50.0])
-@pytest.mark.parametrize("rows", [True, False], ids=["as is", "factors"])
-def test_the_gradient_is_that_of_a_loop_over_examples(name, clip, rows, monkeypatch):
-    if not rows:  # the way that a GPU takes where factors are smaller, for every layer
-        monkeypatch.setattr("psidp.bridges.torch.step.contribution.Factors.smaller_as_rows", False)
+@pytest.mark.parametrize("way", WAYS)
+def test_the_gradient_is_that_of_a_loop_over_examples(name, clip, way, monkeypatch):
+    take(way, monkeypatch)
     torch.manual_seed(7)
     make, examples = MODELS[name]
     agree(make(), *examples(6), clip, 3e-4 if clip > 1 else 5e-5, {"micro_batch": 3})
 
 
 @pytest.mark.parametrize("name", ["MLP", "GPT, tied", "GRU", "CNN and GroupNorm"])
-def test_gradients_that_a_gpu_forms_are_those_of_a_loop_too(name, monkeypatch):
+def test_gradients_that_a_gpu_keeps_are_those_of_a_loop_too(name):
     torch.manual_seed(10)
     make, examples = MODELS[name]
     model, (x, y) = make(), examples(6)
     step = PrivateStep(model, cross_entropy, clip=0.1, noise_multiplier=QUIET, expected_batch=6, slots=0)
     step._as_rows = True
     step(x, y)
-    assert list(step._split.values()) == [name != "GRU"]
     expected = one_by_one(model, x, y, 0.1)
     for p, e in zip(step.parameters.values(), expected, strict=True):
         assert torch.allclose(p.grad.double(), e, atol=1e-5)
@@ -230,6 +271,27 @@ def test_under_autocast_the_gradient_is_that_of_a_loop_to_the_precision_of_bfloa
     model, (x, y) = make(), examples(6)
     with torch.autocast("cpu", torch.bfloat16):
         agree(model, x, y, 0.1, 0.1)
+
+
+def test_a_gradient_that_grows_when_it_is_formed_again_is_never_released(monkeypatch):
+    """Its norm was taken the first time: nothing is known of another."""
+    take("formed twice", monkeypatch)
+    torch.manual_seed(15)
+    model, (x, y) = MODELS["CNN and GroupNorm"][0](), MODELS["CNN and GroupNorm"][1](6)
+    step = PrivateStep(model, cross_entropy, clip=0.1, noise_multiplier=1.0, expected_batch=6, slots=0)
+    step(x, y)
+    before = [p.grad.clone() for p in step.parameters.values()]
+    formed, calls = Factors.formed, []
+
+    def grown(self):
+        calls.append(self)
+        growth = 1.0 + 1e-6 * (calls.count(self) > 1)
+        return ((part, rows * growth) for part, rows in formed(self))
+
+    monkeypatch.setattr(Factors, "formed", grown)
+    with pytest.raises(ArithmeticError, match="another gradient when it was formed again"):
+        step(x, y)
+    assert all(torch.equal(p.grad, g) for p, g in zip(step.parameters.values(), before, strict=True))
 
 
 def test_a_compiled_model_is_trained_as_it_is():
@@ -249,11 +311,10 @@ def hostile(model, x, rng):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("rows", [True, False], ids=["as is", "factors"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("clip", [1e-7, 1.0, 1e9])
-def test_no_example_adds_more_than_the_clip_in_integers(name, rows, clip, monkeypatch):
-    if not rows:
-        monkeypatch.setattr("psidp.bridges.torch.step.contribution.Factors.smaller_as_rows", False)
+def test_no_example_adds_more_than_the_clip_in_integers(name, way, clip, monkeypatch):
+    take(way, monkeypatch)
     torch.manual_seed(11)
     make, examples = MODELS[name]
     model, (x, y) = make(), examples(8)

@@ -169,3 +169,25 @@ def test_a_length_that_is_none_is_refused():
     for wrong in (0, -3, 2.5, None):
         with pytest.raises((TypeError, ValueError), match="length must be"):
             PadTo(wrong)
+
+
+class Odd(torch.utils.data.Dataset):
+    """Targets that are floats, but for one, which is whole; an input of doubles among floats."""
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, number):
+        x = torch.full((3,), 0.1 * number, dtype=torch.float64 if number == 4 else torch.float32)
+        return x, 1 if number == 3 else 0.1 * number
+
+
+def test_no_record_chooses_the_types_of_the_others():
+    records = Records(Odd(), torch.device("cpu"))
+    alone, among = records.batch(np.array([1, 2])), records.batch(np.array([1, 2, 3, 4]))
+    for one, other in zip(alone, among, strict=True):
+        assert one.dtype == other.dtype
+        assert torch.equal(one, other[:2])
+    workers = Records(Odd(), torch.device("cpu"), workers=1)
+    (read,) = workers.batches([np.array([1, 2, 3, 4])])
+    assert all(torch.equal(a, b) for a, b in zip(read, among, strict=True))

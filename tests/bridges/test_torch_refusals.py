@@ -52,7 +52,7 @@ def on_two_devices():
         (overlapping(), ValueError, "share memory .* Assign one Parameter to both"),
         (lambda x: x, TypeError, "model must be a torch.nn.Module, got function"),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_a_model_that_no_step_can_train_is_refused(model, error, sentence):
     with pytest.raises(error, match=sentence):

@@ -1,4 +1,4 @@
-"""One process, one model: wrappers, sharded parameters and company are refused, by the step and by the trainer."""
+"""Wrappers and sharded parameters are refused, by the step and by the trainer; company is refused by the step."""
 
 import subprocess
 import sys
@@ -43,7 +43,9 @@ def test_data_parallel_is_refused_wherever_it_is_in_the_model(made):
 @pytest.mark.parametrize("made", [step, trainer])
 def test_distributed_data_parallel_is_refused_and_the_model_inside_is_taken(made, world):
     wrapped = nn.parallel.DistributedDataParallel(nn.Linear(3, 1))
-    with pytest.raises(ValueError, match=r"model \(DistributedDataParallel\) spreads .* in one process on one device"):
+    with pytest.raises(
+        ValueError, match=r"model \(DistributedDataParallel\) spreads .* inside, \.module: in several processes"
+    ):
         made(wrapped)
     made(wrapped.module)  # a world of one is no company
 
@@ -88,8 +90,9 @@ def test_each_of_two_processes_is_refused_also_where_they_meet_after_the_step_wa
 
 def test_two_processes_of_torchrun_are_refused_before_they_met(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    for made in (step, trainer):
-        with pytest.raises(RuntimeError, match=r"got 2 from the environment's WORLD_SIZE. .* Run one process"):
-            made(nn.Linear(3, 1))
+    with pytest.raises(RuntimeError, match=r"got 2 from the environment's WORLD_SIZE. .* Run one process"):
+        step(nn.Linear(3, 1))
+    with pytest.raises(RuntimeError, match=r"got 2 from .* Call torch\.distributed\.init_process_group\(\) first"):
+        trainer(nn.Linear(3, 1))
     monkeypatch.setenv("WORLD_SIZE", "1")
     trainer(nn.Linear(3, 1)).fit()

@@ -17,6 +17,12 @@ def test_prefix_errors_are_the_best_known_ones(steps, figures):
         assert error.of(error.strategy(steps, bands)) <= figure * (1 + 1e-4)
 
 
+@pytest.mark.parametrize(("epochs", "buffered"), [(1, 3.27), (4, 7.10), (20, 21.4)])
+def test_bands_as_long_as_an_epoch_leave_no_more_than_four_buffers_do(epochs, buffered):
+    error = ModelError("prefix")
+    assert epochs**0.5 * error.of(error.strategy(2000, 2000 // epochs)) <= buffered
+
+
 def test_the_error_is_that_of_an_optimizer_that_sees_the_noise():
     """Momentum and decay stepped by hand through the rows of the inverse matrix."""
     steps, momentum, decay = 60, 0.9, 0.02

@@ -11,6 +11,7 @@ from math import log2
 import torch
 
 from psidp.bridges.torch.step.contribution import SCRATCH, Contribution, Factors
+from psidp.bridges.torch.step.squares import Squares
 
 __all__ = ["Weights", "bits_for", "parts", "weights_of"]
 
@@ -37,6 +38,7 @@ class Weights:
     squares: torch.Tensor
     rounding: torch.Tensor
     most: torch.Tensor
+    of: Squares | None = None  # the squares of rows, for those that are formed again
 
     def join(self, other: "Weights") -> None:
         """The same for both together."""

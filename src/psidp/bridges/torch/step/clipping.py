@@ -3,19 +3,20 @@
 Floats propose, and a bound on every rounding makes sure: docs/design/step.md, claims 1 to 4 and 10.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import accumulate
 from math import ldexp
-from types import ModuleType
 
 import torch
 from torch import nn
 
-from psidp.bridges.torch.noise.tensors import add_noise_, refuse_old_triton
+from psidp.bridges.torch.noise.tensors import add_noise_
 from psidp.bridges.torch.step.bounds import Weights, parts, weights_of
 from psidp.bridges.torch.step.contribution import Contribution, Factors
+from psidp.bridges.torch.step.squares import Squares, kernels_for, parts_of
 from psidp.mechanism.clipping import IntegerGrid
 
-__all__ = ["CHUNK", "EXPONENTS", "LANES", "MOST", "ClippedTotals", "bound_of", "fineness_for"]
+__all__ = ["EXPONENTS", "MOST", "ClippedTotals", "bound_of", "fineness_for", "noisy"]
 
 FINENESS = 30
 """A row's norm bound is 2^30 to 2^31 of its units."""
@@ -32,23 +33,14 @@ MODEST = (2.0**-60, 2.0**60)
 MOST = 2**40
 """Parameters of a model at most."""
 
-LANES, CHUNK = 4096, 65536
-"""Kernels add squares in this order: chunks of a tensor, lane by lane, then lanes and then chunks by halves."""
-
 FLUSHED = 2.0**-252
 """What a square may lose at most where a device takes subnormal numbers for zero."""
 
 SLACK = 1.0 + 2.0**-45
 """By how much a sum of squares in doubles is raised, and its root again; the roundings need less than 2^-46."""
 
-SHORT, SHORT_SLACK = 64, 1.0 + 2.0**-17
-"""Squares of floats are added as floats so many at a time, and their sum is raised by this."""
-
-FEW = 2**14
-"""So few entries are squared in doubles at once."""
-
-FLOATS = 1.0 + 2.0**-21
-"""What a product of floats may add to a row's square."""
+NARROW = 4096
+"""Parameters of so many entries at most, such as biases, are squared and added up together: a call costs as much."""
 
 EXACT = 2**53
 """Totals end here: up to so many units a double is exact."""
@@ -73,6 +65,11 @@ def fineness_for(places: int) -> int:
     return max(FINENESS, min(FINEST, 50 - (max(1, places) - 1).bit_length()))
 
 
+def noisy(totals: torch.Tensor, sigma: float) -> torch.Tensor:
+    """Totals (64-bit integers, flat) plus noise of standard deviation sigma, in units, as doubles."""
+    return add_noise_(totals.clamp(-EXACT, EXACT).to(torch.float64), sigma)
+
+
 class ClippedTotals:
     """Running totals, in units of 2^unit, of what examples add, clipped to `clip`; its text never shows them.
 
@@ -90,17 +87,24 @@ class ClippedTotals:
         self, parameters: Sequence[torch.Tensor], clip: float, *, fineness: int = FINENESS, places: int = 2**20
     ) -> None:
         self.bound, self.unit = bound_of(clip, fineness)
-        self._fineness, self._places = fineness, places
+        self._most = 2 ** max(0, 50 - fineness)  # so many clips that no sum reaches 2^53
+        self._fineness, self._places = fineness, min(places, self._most)
         self._as_floats = MODEST[0] <= clip <= MODEST[1]
         self._parameters = list(parameters)
         self._sizes = [p.numel() for p in parameters]
         self._sums = torch.zeros(sum(self._sizes), dtype=torch.float64, device=parameters[0].device)
+        self._narrow = dict.fromkeys(k for k, size in enumerate(self._sizes) if size <= NARROW)  # a set in order
+        self._beside = self._sums.new_zeros(sum(self._sizes[k] for k in self._narrow))  # what is added to these
         self._carried: torch.Tensor | None = None
+        self._grown: torch.Tensor | None = None  # whether a gradient was larger when it was formed again
         self._since = 0
+        self.factors: list[torch.Tensor] = []  # what each example was multiplied with, zero for none: private
 
     @property
     def units(self) -> torch.Tensor:
         """The totals as integers."""
+        self._refuse_grown()
+        self._settle()
         now = self._sums.to(torch.int64)
         return now if self._carried is None else now + self._carried
 
@@ -116,16 +120,44 @@ class ClippedTotals:
             contributions.append(c)
         return self.add_contributions(contributions, live)
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
     def add_contributions(self, contributions: list[Contribution], live: torch.Tensor) -> torch.Tensor:
         """Add what the live examples contribute to each parameter; how many of these are undefined, as a tensor."""
+        return self.add_weighed(contributions, self.weigh(contributions), live)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def add_weighed(self, contributions: list[Contribution], weights: Weights, live: torch.Tensor) -> torch.Tensor:
+        """The same, of examples whose weights are known."""
         self._make_room(len(live))
-        factor, undefined = self._factors(self._weights(contributions), live)
+        factor, undefined = self._factors(weights, live)
+        self.factors.append(factor)
+        together = self._together(contributions)
+        if together is not None:
+            _add_rows(self._beside, together, factor, max(0, self._fineness - FINENESS), self._as_floats)
         start = 0
-        for c, size in zip(contributions, self._sizes, strict=True):
-            self._add_one(self._sums[start : start + size], c, factor)
+        for k, (c, size) in enumerate(zip(contributions, self._sizes, strict=True)):
+            if together is None or k not in self._narrow:
+                self._add_one(self._sums[start : start + size], c, factor, weights.of)
             start += size
+        grown = None if weights.of is None else weights.of.grown(factor > 0)
+        if grown is not None:
+            self._grown = grown if self._grown is None else self._grown | grown
         return undefined
+
+    def _together(self, contributions: list[Contribution]) -> torch.Tensor | None:
+        """The rows of all narrow parameters side by side; None where they are not of one kind."""
+        rows = [contributions[k].rows for k in self._narrow]
+        if len(rows) < 2 or any(g is None for g in rows) or len({g.dtype for g in rows if g is not None}) > 1:
+            return None
+        return torch.cat([g for g in rows if g is not None], 1)
+
+    def _settle(self) -> None:
+        """Put what was added beside the totals where it belongs."""
+        ends, at = list(accumulate(self._sizes)), 0
+        for k in self._narrow if self._sums.numel() else ():
+            size = self._sizes[k]
+            self._sums[ends[k] - size : ends[k]] += self._beside[at : at + size]
+            at += size
+        self._beside.zero_()
 
     def taken(self) -> torch.Tensor:
         """The totals themselves, which are private, as one flat tensor of integers; none are left."""
@@ -134,35 +166,58 @@ class ClippedTotals:
 
     def noisy(self, sigma: float) -> torch.Tensor:
         """The totals plus noise of standard deviation sigma, in units, as one flat tensor of doubles; none are left."""
+        self._refuse_grown()
+        self._settle()
         sums, self._sums = self._sums, self._sums[:0]
         if self._carried is not None:
-            for part in _parts(sums.numel(), ENTRIES):
+            for part in parts_of(sums.numel(), ENTRIES):
                 whole = sums[part].to(torch.int64) + self._carried[part]
                 sums[part] = whole.clamp(-EXACT, EXACT).to(torch.float64)
             self._carried = None
         return add_noise_(sums, sigma)
 
+    def _refuse_grown(self) -> None:
+        """Refuse totals of a device that formed a larger gradient the second time, whose norm nobody has bounded."""
+        if self._grown is not None and bool(self._grown):
+            raise ArithmeticError(
+                "this device gave an example another gradient when it was formed again from the same numbers, so that "
+                "no bound holds for it. Nothing of this step was released. Give the step more memory, in which all "
+                "gradients fit at once."
+            )
+
     def _make_room(self, examples: int) -> None:
         """Put the doubles away as integers where more examples could take them beyond 2^53."""
+        if not examples <= self._most:
+            raise ValueError(
+                f"micro_batch (examples at a time) must be at most {self._most}, got {examples}: sums must be exact."
+            )
         if self._since and self._since + examples > self._places:
             self._carried = self.units
             self._sums.zero_()
             self._since = 0
         self._since += examples
 
-    def _weights(self, contributions: list[Contribution]) -> Weights:
-        """Those of all parameters together; what is a row is charged for its flushed entries."""
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def weigh(self, contributions: list[Contribution]) -> Weights:
+        """The weights of all parameters together; what is a row is charged for its flushed entries."""
         device, n = self._sums.device, contributions[0].examples
         flushed = sum(self._sizes) * FLUSHED
         total = Weights(*(torch.full((n,), x, dtype=torch.float64, device=device) for x in (flushed, 0.0, torch.inf)))
-        rows: list[torch.Tensor] = []
         for c in contributions:
             c.finish()
+        together = self._together(contributions)
+        items: list[torch.Tensor | Factors] = [] if together is None else [together]
+        for k, c in enumerate(contributions):
+            if together is not None and k in self._narrow:
+                continue
             if c.rows is not None and c.rows.numel():
-                rows.append(c.rows)
+                items.append(c.rows)
+            elif c.twice:
+                items.append(c.factors[0])
             elif c.factors or c.gathers:
                 total.join(weights_of(c, self._fineness, self._places))
-        total.squares += _squares_of_rows(rows)
+        total.of = Squares(items, n, device)
+        total.squares += total.of.total
         return total
 
     def _factors(self, weights: Weights, live: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -173,10 +228,15 @@ class ClippedTotals:
         factor = torch.minimum(left.clamp(min=0.0) / norm, weights.most).clamp(max=ldexp(1.0, -self.unit))
         return torch.where(defined & live, factor, 0.0), (live & ~defined).sum()
 
-    def _add_one(self, sums: torch.Tensor, c: Contribution, factor: torch.Tensor) -> None:
+    def _add_one(self, sums: torch.Tensor, c: Contribution, factor: torch.Tensor, squares: Squares | None) -> None:
         """Add what one parameter is given."""
+        shift = max(0, self._fineness - FINENESS)
         if c.rows is not None and c.rows.numel():
-            _add_rows(sums, c.rows, factor, max(0, self._fineness - FINENESS), self._as_floats)
+            _add_rows(sums, c.rows, factor, shift, self._as_floats)
+        if c.twice and squares is not None:
+            for part, rows in squares.once_more(c.factors[0]):
+                _add_rows(sums, rows, factor[part], shift, self._as_floats)
+            return
         table = sums.view(c.parameter.shape) if c.factors or c.gathers else sums
         for f in c.factors:
             _add_product(table.flatten(1), f, factor)
@@ -203,80 +263,15 @@ def _whole(x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
     return torch.where(scale > 0, x * scale, 0.0).round_()
 
 
-def _squares_of_rows(rows: list[torch.Tensor]) -> torch.Tensor | float:
-    """Upper bounds on the squares of each example's rows, up to the slack that all sums of doubles are given."""
-    kernels = _kernels(rows[0]) if rows else None
-    if kernels is None:
-        return sum(map(_squares_of_one, rows))
-    chunks = [-(-g.shape[1] // CHUNK) for g in rows]
-    width = 1 << (sum(chunks) - 1).bit_length()
-    partial = torch.zeros((len(rows[0]), width), dtype=torch.float64, device=rows[0].device)
-    for k, g in enumerate(rows):
-        kernels.write_squares(g.contiguous(), partial, sum(chunks[:k]), LANES, CHUNK)
-    return _halved(partial)
-
-
-def _squares_of_one(g: torch.Tensor) -> torch.Tensor:
-    """The same for the rows of one parameter, without kernels."""
-    if g.device.type != "cpu" or g.dtype == torch.float64 or g.numel() <= FEW:
-        return _squares_in_doubles(g)
-    squares = _squares_in_floats(g)
-    doubtful = ~(squares.isfinite() & (squares > g.shape[1] * 2.0**-100))
-    for row in doubtful.nonzero().flatten().tolist():  # each alone: torch adds up in another order beside others
-        squares[row] = _squares_in_doubles(g[row : row + 1])[0]
-    return squares
-
-
-def _squares_in_floats(g: torch.Tensor) -> torch.Tensor:
-    """Sums of squares, added as floats 64 at a time."""
-    body = g.shape[1] // SHORT * SHORT
-    whole = [g[:, :body].unflatten(1, (-1, SHORT)), g[:, None, body:]]
-    norms = [torch.linalg.vector_norm(x.float(), dim=2).double() for x in whole if x.numel()]
-    return sum((x * x).sum(1) for x in norms) * (SHORT_SLACK * FLOATS)
-
-
-def _squares_in_doubles(g: torch.Tensor) -> torch.Tensor:
-    """Sums of squares in doubles, in any order, raised by what that can lose."""
-    total = torch.zeros(len(g), dtype=torch.float64, device=g.device)
-    for part in _parts(g.shape[1], CHUNK):
-        x = g[:, part].to(torch.float64)
-        total += (x * x).sum(1)
-    slack = 1.0 + (g.shape[1] + 8) * 2.0**-52
-    return total * (slack if g.dtype == torch.float64 else slack * FLOATS)
-
-
-def _halved(values: torch.Tensor) -> torch.Tensor:
-    """Sums of the rows, whose length is a power of two: the second half added to the first until one is left."""
-    while values.shape[1] > 1:
-        half = values.shape[1] // 2
-        values = values[:, :half] + values[:, half:]
-    return values[:, 0]
-
-
 def _add_rows(sums: torch.Tensor, g: torch.Tensor, factor: torch.Tensor, shift: int, as_floats: bool) -> None:
     """Add to the sums each row times its factor, cut toward zero to a multiple of 2^shift."""
-    kernels = _kernels(g)
+    kernels = kernels_for(g)
     if kernels is not None:
         kernels.add_units(sums, g.contiguous(), factor * 2.0**-shift, 2.0**shift)
         return
     floats = as_floats and g.dtype != torch.float64
     scale = (factor * 2.0**-shift)[:, None].to(torch.float32 if floats else torch.float64)
     whole = bool((factor > 0).all())
-    for part in _parts(g.shape[1], max(1, ENTRIES // len(g))):
+    for part in parts_of(g.shape[1], max(1, ENTRIES // len(g))):
         rows = g[:, part] if whole else torch.where(scale > 0, g[:, part], 0)
         sums[part] += (rows * scale).to(torch.int32 if floats else torch.int64).sum(0).double().mul_(2.0**shift)
-
-
-def _kernels(g: torch.Tensor) -> ModuleType | None:
-    """The module with the kernels, for floats on an NVIDIA GPU; doubles, whose squares round, do without."""
-    if g.device.type != "cuda" or torch.version.cuda is None or g.dtype == torch.float64:
-        return None
-    refuse_old_triton()
-    from psidp.bridges.torch.step import kernel_clipping
-
-    return kernel_clipping
-
-
-def _parts(n: int, length: int) -> Iterator[slice]:
-    """0 to n in slices."""
-    return (slice(start, min(start + length, n)) for start in range(0, n, length))

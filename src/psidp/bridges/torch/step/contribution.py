@@ -4,6 +4,7 @@ A row for each example where that is the smaller; otherwise two factors (activat
 numbers of rows in a table and what goes there), of which no product is formed before all examples are added up.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -11,10 +12,16 @@ from torch import nn
 
 from psidp.bridges.torch.step.layers import unfolded
 
-__all__ = ["Contribution", "Factors"]
+__all__ = ["UNFOLDED", "Contribution", "Factors"]
 
 SCRATCH = {"cpu": 2**22, "cuda": 2**24}
 """Numbers that are unfolded or widened at a time."""
+
+UNFOLDED = {"cpu": 2**22, "cuda": 2**28}
+"""Numbers that are unfolded at a time where gradients of single examples are formed, which take more."""
+
+FEW_TOKENS = 4
+"""Up to so many tokens a norm from inner products is cheaper than a gradient."""
 
 ROOM = 8
 """How many times the factors' room gradients of single examples may take on a CPU, where they are faster.
@@ -52,20 +59,36 @@ class Factors:
             return a
         return unfolded(a.flatten(0, 1), *self.patch).reshape(len(a), self.tokens, self.columns)
 
+    @property
+    def twice(self) -> bool:
+        """Whether gradients are formed a few at a time, once for their norms and once more to be added up."""
+        return bool(self.b.device.type == "cuda" and self.tokens > FEW_TOKENS)
+
+    def formed(self) -> Iterator[tuple[slice, torch.Tensor]]:
+        """Gradients as rows, of a few examples at a time: the same calls in the same order each time."""
+        return self._formed(1, self.columns * max(self.tokens, self.rows))
+
     def gradients(self, groups: int = 1) -> torch.Tensor:
         """A row for each example."""
-        step = max(1, SCRATCH[self.b.device.type] // max(1, self.tokens * self.columns))
-        parts = [
-            _batched(self.laid(self.a[k : k + step]), self.b[k : k + step], groups) for k in range(0, len(self.b), step)
-        ]
+        parts = [rows for _, rows in self._formed(groups, self.tokens * self.columns)]
         return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+    def _formed(self, groups: int, width: int) -> Iterator[tuple[slice, torch.Tensor]]:
+        step = max(1, UNFOLDED[self.b.device.type] // max(1, width))
+        for k in range(0, len(self.b), step):
+            part = slice(k, k + step)
+            yield part, _batched(self.laid(self.a[part]), self.b[part], groups)
 
 
 class Contribution:
-    """What each of n examples adds to one parameter, use by use; as rows where told, or where that is better."""
+    """What each of n examples adds to one parameter, use by use; as rows where told, or where that is better.
 
-    def __init__(self, parameter: nn.Parameter, examples: int, *, as_rows: bool = False) -> None:
-        self.parameter, self.examples, self.as_rows = parameter, examples, as_rows
+    With `each` above 1 what comes is of n times so many examples, and every `each` in a row are those of one user:
+    their rows are added up, their tokens put together, and all that follows takes the user for one example.
+    """
+
+    def __init__(self, parameter: nn.Parameter, examples: int, *, as_rows: bool = False, each: int = 1) -> None:
+        self.parameter, self.examples, self.as_rows, self.each = parameter, examples, as_rows, each
         self.leaf: torch.Tensor | None = None
         self.copied = False
         self.rows: torch.Tensor | None = None
@@ -74,16 +97,16 @@ class Contribution:
 
     def add_rows(self, g: torch.Tensor) -> None:
         """Gradients of single examples."""
-        g = g.reshape(self.examples, -1)
+        g = g.reshape(self.examples, -1) if len(g) == self.examples else self._together(g[:, None]).flatten(2).sum(1)
         self.rows = g if self.rows is None else self.rows + g
 
     def add_product(self, a: torch.Tensor, b: torch.Tensor) -> None:
         """The sum over tokens of b^T a, (examples, tokens, columns) and (examples, tokens, rows)."""
-        self._add(Factors(a, b))
+        self._add(Factors(self._together(a), self._together(b)))
 
     def add_conv(self, x: torch.Tensor, g: torch.Tensor, kernel: tuple[int, ...], setting: Any) -> None:
         """A convolution's input and its output's gradient, (examples, images, channels, ...)."""
-        groups = setting[3]
+        groups, x, g = setting[3], self._together(x), self._together(g)
         b = g.flatten(3).transpose(2, 3)
         b = b[:, 0] if b.shape[1] == 1 else b.flatten(1, 2)
         factors = Factors(x, b, (kernel, setting))
@@ -96,6 +119,7 @@ class Contribution:
 
     def add_gather(self, ids: torch.Tensor, g: torch.Tensor) -> None:
         """What goes to the rows with these numbers: (examples, tokens) and (examples, tokens, columns)."""
+        ids, g = self._together(ids), self._together(g)
         if self.parameter.dtype == torch.float64 or ids.shape[1] >= self.parameter.shape[0]:
             self.add_rows(self._scattered(ids, g))
         else:
@@ -122,6 +146,11 @@ class Contribution:
         self.leaf = self.rows = None
         self.factors, self.gathers = [], []
 
+    @property
+    def twice(self) -> bool:
+        """Whether all of it is one product whose gradients are formed twice, a few at a time."""
+        return len(self.factors) == 1 and not self.gathers and self.factors[0].twice
+
     def gradients(self) -> torch.Tensor:
         """A row for each example, whatever it takes."""
         self.finish()
@@ -132,6 +161,10 @@ class Contribution:
         if total is None:
             total = self.parameter.new_zeros(self.examples, self.parameter.numel())
         return total.view(self.examples, *self.parameter.shape).to(self.parameter.dtype)
+
+    def _together(self, x: torch.Tensor) -> torch.Tensor:
+        """(examples, tokens, ...) with the tokens of all examples of a user as those of one."""
+        return x if self.each == 1 else x.reshape(self.examples, self.each * x.shape[1], *x.shape[2:])
 
     def _add(self, factors: Factors) -> None:
         if self.as_rows or self.parameter.dtype == torch.float64 or factors.smaller_as_rows:

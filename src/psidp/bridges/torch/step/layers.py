@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-__all__ = ["Conv", "Gather", "LayerNorm", "Linear", "unfolded"]
+__all__ = ["Conv", "Gather", "GroupNorm", "LayerNorm", "Linear", "unfolded"]
 
 Keep = Callable[[torch.Tensor, torch.Tensor], None]
 """Called in the backward pass with the layer's input and its output's gradient."""
@@ -99,6 +99,38 @@ class LayerNorm(torch.autograd.Function):  # type: ignore[misc]
         return back[0], *(None,) * 5
 
 
+class GroupNorm(torch.autograd.Function):  # type: ignore[misc]
+    """Images normalised over groups of their channels, scaled and shifted, with a gradient for x alone."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: torch.Tensor, anchor: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, groups: int,
+        eps: float, keep: Keep,
+    ) -> torch.Tensor:  # fmt: skip
+        """The layer's output."""
+        x = x.contiguous()
+        images, channels = x.shape[:2]
+        ctx.sizes = images, channels, prod(x.shape[2:]), groups
+        y, mean, scale = torch.native_group_norm(x, weight, bias, *ctx.sizes, eps)
+        ctx.save_for_backward(x, mean, scale)
+        ctx.weight, ctx.keep = weight, keep
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """The gradient of x; the normalised numbers and g are kept."""
+        x, mean, scale = ctx.saved_tensors
+        g = g.contiguous()
+        images, _, _, groups = ctx.sizes
+        normal = (x.view(images, groups, -1) - mean[..., None]) * scale[..., None]
+        ctx.keep(normal.view(x.shape).detach(), g.detach())
+        if not ctx.needs_input_grad[0]:
+            return (None,) * 7
+        wanted = [True, False, False]
+        back = torch.ops.aten.native_group_norm_backward(g, x, mean, scale, ctx.weight, *ctx.sizes, wanted)
+        return back[0], *(None,) * 6
+
+
 class Gather(torch.autograd.Function):  # type: ignore[misc]
     """Rows of a weight by their numbers."""
 
@@ -119,8 +151,8 @@ class Gather(torch.autograd.Function):  # type: ignore[misc]
 def unfolded(x: torch.Tensor, kernel: tuple[int, ...], setting: Any) -> torch.Tensor:
     """The patches that a kernel of this size meets: (examples, places, channels times kernel)."""
     stride, padding, dilation, _ = setting
-    if len(kernel) == 2:
-        return functional.unfold(x, kernel, dilation, padding, stride).transpose(1, 2)
+    if len(kernel) == 2 and x.device.type == "cpu":
+        return functional.unfold(x, kernel, dilation, padding, stride).transpose(1, 2)  # elsewhere an image at a time
     around = [side for p in reversed(padding) for side in (p, p)]
     x = (functional.pad(x, around) if any(around) else x).contiguous()
     sizes = zip(x.shape[2:], kernel, stride, dilation, strict=True)
@@ -128,5 +160,5 @@ def unfolded(x: torch.Tensor, kernel: tuple[int, ...], setting: Any) -> torch.Te
     strides = x.stride()
     outer = [s * t for s, t in zip(strides[2:], stride, strict=True)]
     inner = [s * t for s, t in zip(strides[2:], dilation, strict=True)]
-    patches = x.as_strided((x.shape[0], *out, x.shape[1], *kernel), (strides[0], *outer, strides[1], *inner))
-    return patches.reshape(x.shape[0], prod(out), x.shape[1] * prod(kernel))
+    patches = x.as_strided((*x.shape[:2], *kernel, *out), (*strides[:2], *inner, *outer))
+    return patches.reshape(x.shape[0], x.shape[1] * prod(kernel), prod(out)).transpose(1, 2)

@@ -4,19 +4,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from math import ceil, inf, ldexp, nextafter
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
-from torch.func import functional_call, grad, vmap
+from torch.func import vmap
 
-from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of, fineness_for
-from psidp.bridges.torch.step.examples import Examples, count, mapped, micro_batches
+from psidp.bridges.torch.step.adaptive_clip import AdaptiveClip, TrackedClip
+from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of, fineness_for, noisy
+from psidp.bridges.torch.step.examples import Examples, count, mapped
 from psidp.bridges.torch.step.hugging_face import split
+from psidp.bridges.torch.step.per_layer_clip import LayeredTotals, PerLayerClip
+from psidp.bridges.torch.step.ranks import ALONE, Ranks
 from psidp.bridges.torch.step.recording import Recording
 from psidp.bridges.torch.step.rng import Watch, renew, set_aside
 from psidp.bridges.torch.step.slots import RARE, enough, even, order, overflow
 from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
+from psidp.bridges.torch.step.user_places import seated, weighed
 from psidp.bridges.torch.step.vmap_refusal import refusal
 from psidp.symbols import Symbol, finite, symbol, whole
 
@@ -26,7 +32,7 @@ MEMORY, FEWEST, MOST = 2**31, 16, 256
 """Unless told, so many examples at a time that their gradients would take these bytes, or between 16 and 256."""
 
 ROWS = 2**34
-"""On a GPU gradients of single examples are formed if they take no more than these bytes: there they are faster."""
+"""On a GPU gradients of single examples are kept if they take no more than these bytes: else they are formed twice."""
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
 CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
@@ -60,20 +66,24 @@ class PrivateStep:
             or float64 on one device. Wrappers that spread it over several are refused, and so is a process that is one
             of several.
         loss: loss(output, target) -> one number, for a batch of one: it is called for each example alone.
-        clip: largest L2 norm of one example's gradient, C, in [2^-100, 2^101).
+        clip: largest L2 norm of one example's gradient, C, in [2^-100, 2^101). Or a PerLayerClip, with a bound for each
+            layer; or an AdaptiveClip, which follows a quantile of the norms.
         noise_multiplier: sigma over clip, in [2^-100, 2^100].
         expected_batch: what the sum is divided by, the expected size of a draw: sampling rate times size of the data.
         micro_batch: examples at a time at most; micro-batches are all of one size, filled up with zeros. Unless told,
             the expected draw, or 256, or fewer for a large model.
         memory: bytes that gradients of single examples may take. Without micro_batch, it follows from them. On a GPU
-            these gradients are formed where they fit, into 2^34 bytes unless told; where they do not, activations and
-            output gradients are kept instead. Activations come on top.
+            these gradients are kept where they fit, into 2^34 bytes unless told; where they do not, activations and
+            output gradients are kept, and gradients formed twice from them, a few at a time. Activations come on top.
         slots: places, all of which are computed; empty ones cost as much as full ones. Unless told, so many that a
             Poisson draw exceeds them once in 2^40 steps: 2.0 times a draw of 64, 1.48 of 256, 1.23 of 1,024, 1.11 of
             4,096. With 0, only as many as were drawn: then one other example changes its place with a neighbour, and
             can move the sum by up to twice the clip more.
         kappa: or the chance at most of a draw to exceed the places, from which slots follow.
         noise: what adds the noise, where it is not independent from step to step; PrivateTrainer gives it.
+        examples_per_user: for privacy of users instead of examples. What is clipped is then the mean gradient of a user
+            over at most so many of its examples; clip, expected_batch, micro_batch and slots count users.
+        ranks: processes that compute a step together; PrivateTrainer gives them.
 
     Examples:
         >>> model, loss = nn.Linear(3, 1), nn.functional.mse_loss
@@ -88,7 +98,7 @@ class PrivateStep:
         model: nn.Module,
         loss: Callable[..., torch.Tensor],
         *,
-        clip: float,
+        clip: float | PerLayerClip | AdaptiveClip,
         noise_multiplier: float,
         expected_batch: float,
         micro_batch: int | None = None,
@@ -96,15 +106,18 @@ class PrivateStep:
         slots: int | None = None,
         kappa: float | None = None,
         noise: Noise | None = None,
+        examples_per_user: int | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.parameters = trainable(model)
+        self._ranks = ranks
+        self.parameters = trainable(model, ranks.size)
         if isinstance(loss, type):
             raise TypeError(f"loss must be callable as loss(output, target), got a class. Make one: {loss.__name__}().")
         if not callable(loss):
             raise TypeError(f"loss must be callable as loss(output, target), got {type(loss).__name__}.")
-        self.clip = CLIP.number(clip)
+        self.clipping = clip if isinstance(clip, PerLayerClip | AdaptiveClip) else CLIP.number(clip)
         self._noise = noise
-        bound_of(self.clip)
+        self._refuse_clip()
         self.noise_multiplier = symbol("noise_multiplier").number(noise_multiplier)
         if not MULTIPLIERS[0] <= self.noise_multiplier <= MULTIPLIERS[1]:
             raise ValueError(
@@ -117,24 +130,40 @@ class PrivateStep:
                 "expected_batch (the expected size of a draw, a public number) must be in (0, inf), "
                 f"got expected_batch={expected_batch}."
             )
+        self.examples_per_user = None if examples_per_user is None else whole("examples_per_user", examples_per_user)
+        self._each = self.examples_per_user or 1
         self.micro_batch, self.slots = self._places(self._size(micro_batch, memory), slots, _chance(kappa, slots))
         room = ROWS if memory is None else memory
-        fits = self._device.type == "cuda" and self.micro_batch * bytes_of_one(self.parameters) <= room
-        self._as_rows = fits or noise is not None  # units of correlated noise are too coarse for factors
+        fits = self._device.type == "cuda" and self.micro_batch * self._each * bytes_of_one(self.parameters) <= room
+        self._as_rows = fits or noise is not None  # units of correlated noise are too coarse for rounded factors
         self._most_places = max(self.slots, self.micro_batch, ceil(self.expected_batch))
         self._fineness = fineness_for(self._most_places) if noise is None else noise.fineness
-        self._sigma = _product_up(self.noise_multiplier, ldexp(self.clip, -bound_of(self.clip, self._fineness)[1]))
+        self._tracked: TrackedClip | None = None
+        if isinstance(self.clipping, AdaptiveClip):
+            self._tracked = TrackedClip(self.clipping, self.noise_multiplier, self.expected_batch)
         self._model, self._loss = model, loss
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
         self._watched: set[tuple[bool, ...]] = set()
         self._copied: set[str] = set()
-        self._split: dict[tuple[bool, ...], bool] = {}
 
     def __repr__(self) -> str:
         return (
             f"PrivateStep(clip={self.clip}, noise_multiplier={self.noise_multiplier}, "
             f"expected_batch={self.expected_batch}, micro_batch={self.micro_batch}, slots={self.slots})"
         )
+
+    @property
+    def clip(self) -> float:
+        """Largest L2 norm of one example's gradient; where it adapts, in the next step. It is public."""
+        if self._tracked is not None:
+            return self._tracked.now
+        return self.clipping.norm if isinstance(self.clipping, PerLayerClip) else cast(float, self.clipping)
+
+    @clip.setter
+    def clip(self, clip: float) -> None:
+        if self._tracked is None:
+            raise AttributeError("clip of a step must stay as it is, unless it is an AdaptiveClip. Make a new step.")
+        self._tracked.put(CLIP.number(clip))
 
     @property
     def kappa(self) -> float:
@@ -153,77 +182,87 @@ class PrivateStep:
         """How many examples so far had a gradient with NaN or infinity, which adds zero. Private: never show it."""
         return int(self._undefined)
 
-    def __call__(self, inputs: Examples, targets: Examples) -> None:
+    def __call__(
+        self, inputs: Examples, targets: Examples, users: Any = None, *, places: NDArray[np.int64] | None = None
+    ) -> None:
         """Write `p.grad` of each trainable parameter. A draw may be empty: noise alone.
 
         A tensor goes to the model as model(inputs), a tuple or list as model(*inputs), a dict as model(**inputs).
+        With examples_per_user, `users` names the user of each example; of a user with more, so many are drawn.
+        `places` says which example is in each of this rank's places, where several ranks share a draw.
         """
-        total = count(inputs, targets)
+        seats = seated(users, count(inputs, targets), self.examples_per_user)
         self._refuse_another_model()
-        who = order(total, self.slots)
+        who = order(seats.units, self.slots) if places is None else places
         totals = self._totals()
         undefined = self._undefined.to(self._device, copy=True)
-        for some, wanted, live in micro_batches(inputs, targets, who, self.micro_batch, self._device):
-            recording = self._recorded(some, wanted)
+        for some, wanted, live, weights in seats.micro_batches(inputs, targets, who, self.micro_batch, self._device):
+            recording = self._recorded(some, wanted, weights=weights)
             undefined += totals.add_contributions(list(recording.contributions.values()), live)
             recording.clear()
-        noise, sigma = self._noise, self._sigma
-        noisy = totals.noisy(sigma) if noise is None else noise(totals.taken(), sigma)
-        self._write(noisy, ldexp(1.0, totals.unit) / self.expected_batch)
+        self._release(totals, ldexp(1.0, totals.unit) / self.expected_batch)
+        if self._tracked is not None and isinstance(totals, ClippedTotals):
+            self._tracked.move(totals.factors, totals.unit, self._ranks)
         self._undefined = undefined
 
-    def gradients(self, inputs: Examples, targets: Examples, *, seed: bytes | None = None) -> list[torch.Tensor]:
+    def gradients(
+        self, inputs: Examples, targets: Examples, users: Any = None, *, seed: bytes | None = None
+    ) -> list[torch.Tensor]:
         """Per-example gradients of one micro-batch, unclipped and private: a tensor for each parameter.
 
         What the model draws, such as masks of dropout, is drawn for each example, and anew in each call unless 24 bytes
-        are given as a seed.
+        are given as a seed. With examples_per_user, those of users, in the order in which they come.
         """
-        return [c.gradients() for c in self._recorded(inputs, targets, seed).contributions.values()]
+        some, wanted, weights = seated(users, count(inputs, targets), self.examples_per_user).all(inputs, targets)
+        return [c.gradients() for c in self._recorded(some, wanted, seed, weights=weights).contributions.values()]
 
-    def contributions(self, inputs: Examples, targets: Examples, *, seed: bytes | None = None) -> torch.Tensor:
-        """What each example of a micro-batch adds to the totals, in units: a row of integers for each. Private."""
-        recording = self._recorded(inputs, targets, seed)
+    def contributions(
+        self, inputs: Examples, targets: Examples, users: Any = None, *, seed: bytes | None = None
+    ) -> torch.Tensor:
+        """What each example, or user, of a micro-batch adds to the totals, in units: a row of integers. Private."""
+        seats = seated(users, count(inputs, targets), self.examples_per_user)
+        some, wanted, weights = seats.all(inputs, targets)
+        recording = self._recorded(some, wanted, seed, weights=weights)
         found = []
-        for place in range(count(inputs, targets)):
+        for place in range(seats.units):
             totals = self._totals()
-            live = torch.arange(count(inputs, targets), device=self._device) == place
+            live = torch.arange(seats.units, device=self._device) == place
             totals.add_contributions(list(recording.contributions.values()), live)
             found.append(totals.units)
         return torch.stack(found)
 
-    def _totals(self) -> ClippedTotals:
+    def _totals(self) -> ClippedTotals | LayeredTotals:
         """Totals of a step, at zero."""
-        return ClippedTotals(
-            list(self.parameters.values()), self.clip, fineness=self._fineness, places=self._most_places
-        )
+        how = {"fineness": self._fineness, "places": self._most_places}
+        if isinstance(self.clipping, PerLayerClip):
+            return LayeredTotals(self.parameters, self.clipping, **how)
+        return ClippedTotals(list(self.parameters.values()), self.clip, **how)
 
-    def _splits(self, inputs: Examples, targets: Examples) -> bool:
-        """Whether torch.func splits the model with nothing written out for it: tried on zeros, once for a mode."""
-        modes = tuple(module.training for module in self._model.modules())
-        if modes not in self._split:
-            zeros = [mapped(torch.zeros_like, some) for some in (inputs, targets)]
-            self._split[modes] = not self._recorded(*zeros, formed=False).substituted
-        return self._split[modes]
+    @property
+    def _sigma(self) -> float:
+        """The noise of a step's totals, in units, never rounded down."""
+        multiplier = self.noise_multiplier if self._tracked is None else self._tracked.gradient_multiplier
+        return _product_up(multiplier, ldexp(self.clip, -bound_of(self.clip, self._fineness)[1]))
 
-    def _formed(self, inputs: Examples, targets: Examples, recording: Recording) -> None:
-        """Gradients of single examples by torch.func, which has fewer steps in Python than a recording."""
-
-        def loss(values: dict[str, torch.Tensor], inputs: Examples, targets: Examples) -> torch.Tensor:
-            return self._loss_of_one(inputs, targets, lambda *a, **k: functional_call(self._model, values, a, k))
-
-        values = {name: p.detach() for name, p in self.parameters.items()}
-        found = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(values, inputs, targets)
-        for name, c in recording.contributions.items():
-            c.add_rows(found[name])
+    def _refuse_clip(self) -> None:
+        """Refuse bounds that are too large or too small, and those that move where the noise remembers."""
+        if isinstance(self.clipping, PerLayerClip):
+            for bound in [self.clipping.norm, *self.clipping.layers(self.parameters).values()]:
+                bound_of(bound)
+        elif isinstance(self.clipping, float):
+            bound_of(self.clipping)
+        elif self._noise is not None:
+            raise ValueError(
+                "clip must be a number or a PerLayerClip where noise is correlated (bands, or a fixed order), got an "
+                "AdaptiveClip: noise of one step is taken back in later ones, in the same units. Take bands=1."
+            )
 
     def _recorded(
-        self, inputs: Examples, targets: Examples, seed: bytes | None = None, *, formed: bool | None = None
+        self, inputs: Examples, targets: Examples, seed: bytes | None = None, weights: torch.Tensor | None = None
     ) -> Recording:
-        """One pass over a micro-batch, with what each example adds to each parameter."""
+        """One pass over a micro-batch, with what each example, or each user, adds to each parameter."""
         modes, model = tuple(module.training for module in self._model.modules()), Unchanged(self._model)
-        if formed is None:
-            formed = self._as_rows and self._splits(inputs, targets)
-        recording = Recording(self.parameters, count(inputs, targets), as_rows=self._as_rows)
+        recording = Recording(self.parameters, count(inputs, targets), as_rows=self._as_rows, each=self._each)
 
         def loss_of_one(marker: torch.Tensor, inputs: Examples, targets: Examples) -> torch.Tensor:
             with recording.under(marker):
@@ -235,10 +274,7 @@ class PrivateStep:
             renew(self._device, seed)
             try:
                 with torch.enable_grad():
-                    if formed:
-                        self._formed(inputs, targets, recording)
-                    else:
-                        recording.backward(each(recording.marker, inputs, targets))
+                    recording.backward(weighed(each(recording.marker, inputs, targets), weights))
             except RuntimeError as error:
                 told = refusal(error, self._model)
                 if told is None:
@@ -263,11 +299,22 @@ class PrivateStep:
 
     def _refuse_another_model(self) -> None:
         """Refuse a model that no longer has the parameters and the modules that the step was made for."""
-        now = trainable(self._model)
+        now = trainable(self._model, self._ranks.size)
         if not (now.keys() == self.parameters.keys() and all(now[name] is p for name, p in self.parameters.items())):
             raise ValueError(
                 "model has other trainable parameters than when the step was made. Make a new PrivateStep for it."
             )
+
+    def _release(self, totals: ClippedTotals | LayeredTotals, scale: float) -> None:
+        """Totals with noise, times a public number, as the parameters' gradients, on every rank."""
+        noise, sigma = self._noise, self._sigma
+        if self._ranks.size == 1:
+            self._write(totals.noisy(sigma) if noise is None else noise(totals.taken(), sigma), scale)
+            return
+        add = noisy if noise is None else noise
+        types = {p.dtype for p in self.parameters.values()}
+        dtype = types.pop() if len(types) == 1 else torch.float64
+        self._write(self._ranks.released(totals.taken(), lambda sums: add(sums, sigma).mul_(scale), dtype), 1.0)
 
     def _write(self, noisy: torch.Tensor, scale: float) -> None:
         """The noisy totals times a public number as the parameters' gradients."""
@@ -279,7 +326,7 @@ class PrivateStep:
 
     def _size(self, micro_batch: int | None, memory: int | None) -> int:
         """Examples at a time."""
-        one = bytes_of_one(self.parameters)
+        one = bytes_of_one(self.parameters) * self._each
         if memory is not None and not whole("memory", memory) >= one:
             raise ValueError(
                 f"memory (bytes for per-example gradients) must be at least {one}, what one example takes, "
@@ -289,14 +336,15 @@ class PrivateStep:
             return whole("micro_batch", micro_batch)
         if memory is not None:
             return max(1, memory // one)
-        return min(max(FEWEST, min(MOST, MEMORY // one)), max(FEWEST, ceil(self.expected_batch)))
+        most = max(FEWEST, min(MOST, MEMORY * self._each // one))
+        return max(1, min(most, max(FEWEST, ceil(self.expected_batch) * self._each)) // self._each)
 
     def _places(self, most: int, slots: int | None, chance: float) -> tuple[int, int]:
         """Examples at a time, evenly, and places; where all examples have the only place, none need be empty."""
         need = enough(self.expected_batch, chance) if slots is None else whole("slots", slots or 1)
         if slots == 0 or most == 1:
             return most, 0
-        size = even(need, most)
+        size = even(need, most, self._ranks.size)
         return size, size * ceil(need / size) if slots is None else need
 
     @property

@@ -16,7 +16,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from psidp.bridges.torch.step.contribution import Contribution
-from psidp.bridges.torch.step.layers import Conv, Gather, LayerNorm, Linear
+from psidp.bridges.torch.step.layers import Conv, Gather, GroupNorm, LayerNorm, Linear
 from psidp.bridges.torch.step.lowering import lowered
 from psidp.bridges.torch.step.substitutes import SUBSTITUTES, attention_of_all
 
@@ -41,6 +41,7 @@ HANDLERS = {
     torch.conv3d: "_conv",
     functional.embedding: "_embedding",
     functional.layer_norm: "_layer_norm",
+    functional.group_norm: "_group_norm",
 }
 """The methods that stand for functions which take a trainable parameter."""
 
@@ -70,17 +71,22 @@ class Lifted(torch.autograd.Function):  # type: ignore[misc]
 
 
 class Recording(TorchFunctionMode):  # type: ignore[misc]
-    """Sees every use of the trainable parameters; `contributions` has what the examples add to each, in their order."""
+    """Sees every use of the trainable parameters; `contributions` has what the examples add to each, in their order.
 
-    def __init__(self, parameters: dict[str, nn.Parameter], examples: int, *, as_rows: bool = False) -> None:
+    With `each` above 1, what users add, who have so many examples each, one after another.
+    """
+
+    def __init__(
+        self, parameters: dict[str, nn.Parameter], examples: int, *, as_rows: bool = False, each: int = 1
+    ) -> None:
         super().__init__()
-        self.contributions = {name: Contribution(p, examples, as_rows=as_rows) for name, p in parameters.items()}
+        how: Any = {"as_rows": as_rows, "each": each}
+        self.contributions = {name: Contribution(p, examples // each, **how) for name, p in parameters.items()}
         self._of = {id(p): self.contributions[name] for name, p in parameters.items()}
         first = next(iter(parameters.values()))
         self._anchor = torch.zeros((), device=first.device, requires_grad=True)
         self.marker = torch.zeros(examples, device=first.device)
         self._one: torch.Tensor = self.marker
-        self.substituted = False
 
     def under(self, marker: torch.Tensor) -> "Recording":
         """The recording, for one example inside `vmap`, whose number the marker stands for."""
@@ -121,10 +127,8 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
             with self:
                 done = SUBSTITUTES[name](*args, **kwargs)
             if done is not NotImplemented:
-                self.substituted = True
                 return done
         if func is functional.scaled_dot_product_attention and args and args[0].ndim == 4 and len(args[0]) == 1:
-            self.substituted = True
             return self._attention(*args, **kwargs)
         if not (torch.is_grad_enabled() and any(id(x) in self._of for x in _tensors((args, kwargs)))):
             return func(*args, **kwargs)
@@ -232,6 +236,29 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
 
         w, b = weight.detach(), None if bias is None else bias.detach()
         return self._lifted(lambda x: LayerNorm.apply(x, self._anchor, w, b, eps, keep), input)
+
+    def _group_norm(self, input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+        """Normalised over groups of channels, then scaled and shifted."""
+        if not (self._trained(weight, bias) and weight.dtype == input.dtype and input.ndim >= 2):
+            return NotImplemented
+        scale, shift = self._of.get(id(weight)), self._of.get(id(bias))
+        w, b = weight.detach(), None if bias is None else bias.detach()
+
+        def whole(x: torch.Tensor) -> torch.Tensor:
+            n = len(x)
+
+            def rows(g: torch.Tensor) -> torch.Tensor:
+                return g.reshape(n, -1, weight.numel(), prod(x.shape[3:])).sum((1, 3))
+
+            def keep(normal: torch.Tensor, g: torch.Tensor) -> None:
+                if scale is not None:
+                    scale.add_rows(rows(normal * g))
+                if shift is not None:
+                    shift.add_rows(rows(g))
+
+            return GroupNorm.apply(x.flatten(0, 1), self._anchor, w, b, num_groups, eps, keep).view(x.shape)
+
+        return self._lifted(whole, input)
 
     def _conv(
         self, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,

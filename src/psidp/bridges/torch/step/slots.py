@@ -65,11 +65,15 @@ def enough(expected: float, chance: float = RARE) -> int:
     return between(lambda places: not overflow(expected, places) <= chance, low, high)[1]
 
 
-def even(slots: int, most: int) -> int:
+def even(slots: int, most: int, ranks: int = 1) -> int:
     """The size of micro-batches of at most `most`, as few as possible and all alike, that leave the least to fill up.
+
+    Every rank has as many of them as the others.
 
     Examples:
         >>> even(1272, 256), even(2395, 256), even(5, 8)
         (255, 240, 5)
+        >>> even(1272, 256, ranks=4)
+        159
     """
-    return ceil(slots / ceil(slots / most))
+    return ceil(slots / (ranks * ceil(slots / (ranks * most))))

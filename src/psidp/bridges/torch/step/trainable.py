@@ -16,11 +16,15 @@ TYPES = (torch.float32, torch.bfloat16, torch.float64)
 DEVICES = ("cpu", "cuda")
 
 
-def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters that require grad, by name; a shared one once. Looks at no value."""
+def trainable(model: nn.Module, ranks: int = 1) -> dict[str, nn.Parameter]:
+    """The parameters that require grad, by name; a shared one once. Looks at no value.
+
+    So many ranks share a step; where there is one, a process that is one of several is refused.
+    """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}.")
-    refuse_world()
+    if ranks == 1:
+        refuse_world()
     refuse_wrapper(model)
     _refuse_modules(model)
     found = {name: p for name, p in model.named_parameters() if p.requires_grad}

@@ -1,4 +1,4 @@
-"""One process, one model: what would train several models, or parts of one, is refused by name."""
+"""One model on one device for each process: wrappers are refused by name, and company that has not been introduced."""
 
 import os
 
@@ -27,12 +27,13 @@ def refuse_wrapper(model: nn.Module) -> None:
             todo = f"Give the model inside, .{inside}" if inside else "Give a model that is not sharded"
             raise ValueError(
                 f"{name or 'model'} ({found}) spreads a model over devices or processes, where each part would be "
-                f"clipped and noised by itself. {todo}, and train it in one process on one device."
+                f"clipped and noised by itself. {todo}: in several processes PrivateTrainer spreads its steps itself."
             )
     for name, parameter in model.named_parameters():
         if any(base.__name__ == "DTensor" for base in type(parameter).__mro__):
             raise ValueError(
-                f"{name} (DTensor) is a part of a tensor that other processes share. Give a model that is not sharded."
+                f"{name} (DTensor) is a part of a tensor that other processes share. Give a model that is not sharded: "
+                "every process holds all parameters."
             )
 
 
@@ -49,6 +50,7 @@ def refuse_world() -> None:
     if not size <= 1:
         raise RuntimeError(
             f"world size (processes that train together) must be 1, got {size} from {source}. Each process would train "
-            "a model of its own, each with the whole privacy loss. Run one process; or, if each is to train and to pay "
-            "for a run of its own, start them without torch.distributed and without WORLD_SIZE."
+            "a model of its own, each with the whole privacy loss. Train by PrivateTrainer, which shares its steps "
+            "among them. Run one process; or, if each is to train and to pay for a run of its own, start them without "
+            "torch.distributed and without WORLD_SIZE."
         )

@@ -81,7 +81,7 @@ def class_of(name: Any, bands: int, salt: str) -> int:
         >>> class_of("patient 7", 8, "a run") == class_of("patient 7", 8, "a run")
         True
     """
-    digest = sha256(f"{salt}/{type(name).__name__}/{name}".encode()).digest()
+    digest = sha256(f"{salt}/{type(name).__name__}/{name}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest, "big") % bands
 
 

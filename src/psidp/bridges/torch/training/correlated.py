@@ -10,12 +10,15 @@ from typing import NoReturn
 
 import numpy as np
 import torch
+from torch import nn
 
 from psidp.bridges.torch.noise.tensors import add_noise_
+from psidp.bridges.torch.step.ranks import Ranks
+from psidp.bridges.torch.step.trainable import trainable
 from psidp.noise.stream import process
 from psidp.strategies import Participation, Toeplitz
 
-__all__ = ["CorrelatedNoise", "fineness_for"]
+__all__ = ["CorrelatedNoise", "correlated_noise", "fineness_for"]
 
 EXACT = 2**53
 """Encoded totals end here: up to so many a double is exact."""
@@ -150,3 +153,10 @@ def fineness_for(strategy: Toeplitz, noise_multiplier: float) -> int:
     spread = float(np.linalg.norm(strategy.inverse())) * float(np.linalg.norm(np.asarray(strategy.coefficients, float)))
     room = log2(MOST / (WIDE * spread * noise_multiplier)) - 1.0  # the bound is below twice that power of two
     return max(COARSEST, min(FINEST, int(room) if room > 0 else 0))
+
+
+def correlated_noise(strategy: Toeplitz, model: nn.Module, noise_multiplier: float, ranks: Ranks) -> CorrelatedNoise:
+    """The noise of a run, for a rank's own part of the parameters of a model that are trained."""
+    parameters = list(trainable(model, ranks.size).values())
+    size = ranks.part_of(sum(p.numel() for p in parameters))
+    return CorrelatedNoise(strategy, size, parameters[0].device, noise_multiplier)

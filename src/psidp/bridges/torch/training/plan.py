@@ -1,6 +1,7 @@
 """The plan: how much noise for how many steps, fixed before anything of the data is seen."""
 
 from dataclasses import replace
+from fractions import Fraction
 from math import floor, inf, log10
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = [
     "cost_of",
     "curve_of",
     "epoch_of",
+    "grouped",
     "length_of",
     "planned",
     "reserved",
@@ -90,6 +92,25 @@ def shortened(run: Run, steps: int) -> Run:
         epoch = -(-run.steps // run.epochs)
         return replace(run, epochs=min(run.epochs, -(-steps // epoch)), steps=min(run.steps, steps))
     return replace(run, steps=min(run.steps, steps))
+
+
+def grouped(run: Run, size: int) -> Run:
+    """The same run for a group of so many units, all of which are there or none, or a refusal."""
+    unit = run.unit if size == 1 else f"group of {size} {run.unit}s"
+    if isinstance(run, FixedOrder):
+        noise = Fraction(run.noise_multiplier) / size
+        return replace(run, noise_multiplier=symbol("noise_multiplier").at_most(noise), unit=unit)
+    if isinstance(run, BandMF) or run.adjacency != "add-remove":
+        raise ValueError(
+            f"a group of {size} must be of a run without bands, under add-remove, got "
+            f"{f'bands={run.bands}' if isinstance(run, BandMF) else f'adjacency={run.adjacency!r}'}. No account of "
+            "the others is proved here."
+        )
+    if not size * run.sampling_rate <= 1.0:
+        raise ValueError(
+            f"size (units in a group) must be at most 1/sampling_rate, {floor(1.0 / run.sampling_rate)}, got {size}."
+        )
+    return replace(run, group=size, unit=unit)
 
 
 def cost_of(curve: PrivacyCurve, delta: float, kappa: float) -> tuple[float, float]:

@@ -54,7 +54,9 @@ class Records:
             self.size = len(data)
         if not self.size >= 1:
             raise ValueError("data must have at least one record, got none.")
+        self._stack = _Stacked(None)
         self._empty = self._fetched([0])
+        self._stack = _Stacked(self._empty)
         if count(*self._empty) != 1:
             raise ValueError("data must give one pair (input, target) for each number.")
 
@@ -71,7 +73,7 @@ class Records:
             self._reader,
             batch_sampler=_Draws(draws),
             num_workers=self._workers,
-            collate_fn=_stacked,
+            collate_fn=self._stack,
             generator=torch.Generator(),  # the caller's generator stays as it is
         )
         for pair in loader:
@@ -93,7 +95,9 @@ class Records:
             return _both(lambda tensor: tensor.detach()[at.to(tensor.device)], self._tensors)
         with set_aside(self._device):
             read = [self._reader.read(number, self._device) for number in chosen]
-        return _pair(default_collate(read))
+        found = self._stack(read)
+        assert found is not None
+        return found
 
 
 class Reader:
@@ -124,9 +128,33 @@ class _Draws:
         return (draw.tolist() for draw in self._draws)
 
 
-def _stacked(pairs: list[tuple[Any, Any]]) -> tuple[Examples, Examples] | None:
-    """Pairs of records as a pair of batches; None for no records."""
-    return _pair(default_collate(pairs)) if pairs else None
+class _Stacked:
+    """Pairs of records as a pair of batches; None for no records.
+
+    Each record is made a tensor by itself, in the types of the first of all records: from a list of them torch would
+    take the types of those that happen to be there, and one record would change the numbers of the others.
+    """
+
+    def __init__(self, like: tuple[Examples, Examples] | None) -> None:
+        self._like = like
+
+    def __call__(self, pairs: list[tuple[Any, Any]]) -> tuple[Examples, Examples] | None:
+        """One batch."""
+        if not pairs:
+            return None
+        alone = [_pair(default_collate([pair])) for pair in pairs]
+        if self._like is None:
+            return alone[0]
+        return _joined(self._like[0], [x for x, _ in alone]), _joined(self._like[1], [y for _, y in alone])
+
+
+def _joined(like: Any, parts: list[Any]) -> Any:
+    """Examples put one after the other, in the types and the structure of `like`."""
+    if isinstance(like, torch.Tensor):
+        return torch.cat([part.to(like.dtype) for part in parts])
+    if isinstance(like, dict):
+        return {name: _joined(value, [part[name] for part in parts]) for name, value in like.items()}
+    return type(like)([_joined(value, [part[number] for part in parts]) for number, value in enumerate(like)])
 
 
 def _both(f: Callable[[torch.Tensor], torch.Tensor], pair: tuple[Examples, Examples]) -> tuple[Examples, Examples]:

@@ -18,7 +18,7 @@ MEANINGS = {
     "unit": "whose data is protected",
     "clip": "largest norm of one example's gradient",
     "expected_batch": "what a sum of gradients is divided by",
-    "records": "number of records in the data",
+    "records": "number of records in the data, or users and examples of each",
     "delta": "where epsilon is told",
     "kappa": "where psi is told",
     "model": "names and shapes of its state",

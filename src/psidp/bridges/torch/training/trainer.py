@@ -3,38 +3,45 @@
 import os
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from hashlib import sha256
+from itertools import tee
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NoReturn
 
+import numpy as np
 import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
 from psidp.accounting import BandMF, FixedOrder
+from psidp.bridges.torch.step.adaptive_clip import AdaptiveClip
+from psidp.bridges.torch.step.per_layer_clip import PerLayerClip
 from psidp.bridges.torch.step.private_step import PrivateStep
-from psidp.bridges.torch.step.trainable import trainable
+from psidp.bridges.torch.step.ranks import Ranks
 from psidp.bridges.torch.training.batches import (
     Batches,
     CyclicBatches,
     FixedBatches,
     PoissonBatches,
-    checked_ids,
     classes_of,
 )
-from psidp.bridges.torch.training.correlated import CorrelatedNoise
+from psidp.bridges.torch.training.correlated import correlated_noise
 from psidp.bridges.torch.training.correlated_plan import Correlation, multiplier_of, planned_run
+from psidp.bridges.torch.training.deals import Deals, SharedTally
 from psidp.bridges.torch.training.journal import Tally, Terms
 from psidp.bridges.torch.training.payment import Payment
-from psidp.bridges.torch.training.plan import Run, epoch_of, reserved, slots_for
+from psidp.bridges.torch.training.plan import epoch_of, reserved, slots_for
 from psidp.bridges.torch.training.records import Collate, Records
 from psidp.bridges.torch.training.run_state import RunState
-from psidp.bridges.torch.training.training import Progress, Training
+from psidp.bridges.torch.training.together import join, refuse_other_model, refuse_users_of_ranks, together
+from psidp.bridges.torch.training.trained import Trained
+from psidp.bridges.torch.training.training import Progress, Training, validated
+from psidp.bridges.torch.training.units import units_of
 from psidp.bridges.torch.training.update import Update
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import Adjacency
-from psidp.strategies import Toeplitz
 from psidp.symbols import Symbol, whole
 
 __all__ = ["PrivateTrainer"]
@@ -52,8 +59,10 @@ class PrivateTrainer:
         resumption loses one.
 
     Args:
-        model, loss: as PrivateStep takes them, in one process on one device. The model stays in the mode, train or
-            eval, in which it comes.
+        model, loss: as PrivateStep takes them, on one device. The model stays in the mode, train or eval, in which it
+            comes. Under torchrun, after init_process_group, every process makes the same trainer of a model that is not
+            wrapped, and they train it together (docs/distributed.md): rank 0's state goes to all, and rank 0 alone
+            keeps ledger and checkpoint and calls watch and validate.
         optimizer: any torch optimizer of the model's parameters that needs no closure.
         data: (inputs, targets) as tensors, or a map-style Dataset of such pairs; each record is read by its own number.
         collate: collate(record) -> (inputs, target), for a Dataset of other records, such as dicts. It sees one record
@@ -61,11 +70,14 @@ class PrivateTrainer:
             others' gradients.
         workers: processes that read a Dataset ahead; none unless told.
         sampling_rate: chance q of a record to be in a batch, (0, 1].
-        clip: largest L2 norm of one example's gradient.
+        clip: largest L2 norm of one example's gradient; or PerLayerClip, or AdaptiveClip without bands.
         noise_multiplier, steps or epochs, epsilon or psi: any two; the third follows. With all three the run is as long
             as was asked or as the target allows, whichever is shorter. An epoch is 1/q steps.
         delta, kappa: where epsilon and psi are promised and told.
-        unit: whose data a record is.
+        unit: whose data a record is; unless told "record", or "user" where there are users.
+        users, examples_per_user: privacy of users. A name for each record, text or whole number (None: nobody's, and it
+            takes no part), and how many examples of a user a step takes at most, by lot. Users are then what is drawn
+            at the sampling rate, clipped, counted in expected_batch and micro_batch, and protected.
         expected_batch: a public number to divide sums by; unless told, q times the number of records, which is then
             public too.
         micro_batch, memory: examples at a time at most, or the bytes for their gradients; see PrivateStep.
@@ -97,6 +109,9 @@ class PrivateTrainer:
         (20, True)
     """
 
+    _ranks: Ranks
+
+    @together
     def __init__(
         self,
         model: nn.Module,
@@ -105,7 +120,7 @@ class PrivateTrainer:
         data: Any,
         *,
         sampling_rate: float,
-        clip: float,
+        clip: float | PerLayerClip | AdaptiveClip,
         collate: Collate | None = None,
         workers: int = 0,
         noise_multiplier: float | None = None,
@@ -115,7 +130,9 @@ class PrivateTrainer:
         psi: float | None = None,
         delta: float = 1e-5,
         kappa: float = 1e-10,
-        unit: str = "record",
+        unit: str | None = None,
+        users: Any = None,
+        examples_per_user: int | None = None,
         expected_batch: float | None = None,
         micro_batch: int | None = None,
         memory: int | None = None,
@@ -131,19 +148,24 @@ class PrivateTrainer:
         order: Literal["sampled", "fixed"] = "sampled",
         adjacency: Adjacency | None = None,
     ) -> None:
+        if not self._ranks.first:
+            checkpoint, ledger, budget = None, None, ""
         path = None if checkpoint is None else Path(checkpoint)
-        said = Correlation.asked(bands, workload, order, adjacency, ids is not None, model, optimizer, path)
+        first = next(iter(model.parameters()), None) if isinstance(model, nn.Module) else None
+        self._records = Records(data, torch.device("cpu") if first is None else first.device, collate, workers)
+        self._units = units_of(users, examples_per_user, ids, unit, self._records.size)
+        self._named, records = self._units.names is not None, self._units.size
+        refuse_users_of_ranks(self._ranks, users)
+        said = Correlation.asked(bands, workload, order, adjacency, self._named, model, optimizer, path)
+        said = replace(said, kept=self._ranks.told(said.kept))
         self.run, strategy, self.choice = planned_run(
             said, sampling_rate=sampling_rate, noise_multiplier=noise_multiplier, steps=steps, epochs=epochs,
-            epsilon=epsilon, psi=psi, delta=delta, kappa=kappa, unit=unit,
+            epsilon=epsilon, psi=psi, delta=delta, kappa=kappa, unit=self._units.unit,
         )  # fmt: skip
         self.delta, self.kappa = float(delta), 0.0 if isinstance(self.run, FixedOrder) else float(kappa)
         self._update = Update(optimizer, schedule)
-        first = next(iter(model.parameters()), None) if isinstance(model, nn.Module) else None
-        self._records = Records(data, torch.device("cpu") if first is None else first.device, collate, workers)
         rate = float(sampling_rate) if isinstance(self.run, FixedOrder) else self.run.sampling_rate
-        self._rate, records = rate, self._records.size
-        self._epoch = epoch_of(rate)
+        self._rate, self._epoch = rate, epoch_of(rate)
         divisor = rate * records if expected_batch is None else EXPECTED.number(expected_batch)
         self.failure, slots = 0.0, None
         if isinstance(self.run, FixedOrder):
@@ -152,23 +174,29 @@ class PrivateTrainer:
             mean = divisor if expected_batch is None else 1.02 * divisor + 1.0  # perhaps it is a round number
             slots = slots_for(mean, self.run, self.delta, self.kappa)
             self.failure = reserved(self.run, slots, records, self.delta, self.kappa)
-        self._noise = None if strategy is None else _correlated(strategy, model, self.run)
+        self._noise = (
+            None if strategy is None else correlated_noise(strategy, model, multiplier_of(self.run), self._ranks)
+        )
         self._step = PrivateStep(
             model, loss, clip=clip, noise_multiplier=multiplier_of(self.run), expected_batch=divisor,
             micro_batch=micro_batch, memory=memory, slots=slots, noise=self._noise,
+            examples_per_user=examples_per_user, ranks=self._ranks,
         )  # fmt: skip
         self._update.check_holds(model, self._step.parameters)
-        self.model = model
-        self._public_size, self._named = expected_batch is None, ids is not None
+        self.model, self._trained = model, Trained(model, self._update, self._step)
+        self._public_size = expected_batch is None
         self._busy = Lock()
         self._every = self._epoch if every is None else whole("every", every)
         self._payment = Payment.agreed(ledger, budget, purpose)
         self._keep = RunState(path, self._described(), paid=self._payment is not None)
-        self._started, self._applied = self._keep.started, 0
+        self._started, self._ahead = self._keep.started, workers > 0
         self._noted: int | None = None
-        self._batches = self._drawn(checked_ids(ids, records))
+        self._batches = self._units.drawn(self._drawn())
         if self._keep.begun:
             self._take_up()
+        alike = {"micro_batch": self._step.micro_batch, "every": self._every, "workers": workers}
+        join(self._ranks, self._described() | alike, (self._records, data), self._keep, self._trained)
+        self._started = self._keep.started
 
     def __repr__(self) -> str:
         run = self.run
@@ -185,9 +213,15 @@ class PrivateTrainer:
     def training(self) -> Training:
         """What was promised and how far it went, now."""
         head = self._payment.head if self._payment is not None and self._keep.begun else None
-        far, told = (self._started, self._applied), (self.delta, self.kappa, self.failure)
-        return Training(self.run, *far, self._step.clip, *told, ledger_head=head)
+        far, told = (self._started, self._trained.applied), (self.delta, self.kappa, self.failure)
+        return Training(self.run, *far, self._step.clipping, *told, head, self._units.examples_per_user)
 
+    @property
+    def clip(self) -> float:
+        """Largest norm of one example's gradient, of the next step where it adapts. It is public."""
+        return self._step.clip
+
+    @together
     def fit(
         self,
         *,
@@ -209,29 +243,26 @@ class PrivateTrainer:
         for name, given in (("watch", watch), ("validate", validate)):
             if given is not None and not callable(given):
                 raise TypeError(f"{name} must be callable, got {type(given).__name__}.")
+        if not self._ranks.first:
+            watch = validate = None
         if not self._busy.acquire(blocking=False):
             raise RuntimeError("this trainer is training already, in another thread.")
         try:
             self._rehearse()
             self._pay()
-            with self._keep.tally() as tally:
+            with self._keep.tally() as held:
+                tally = self._shared(held)
                 if tally.started != self._started:
                     raise RuntimeError("this run went on elsewhere since the trainer was made. Make a new one here.")
                 last = self.run.steps if length is None else min(self.run.steps, tally.started + length)
+                last = self._ranks.told(last)
                 try:
                     self._train(tally, last, watch, validate)
                     if self._noise is not None and self._started == self.run.steps:
                         self._noise.wipe()
                 except BaseException as error:
                     self._started = tally.started
-                    error.add_note(
-                        f"{self._started} of {self.run.steps} steps were started and count. "
-                        + (
-                            "Call fit again to go on."
-                            if self._keep.path is None
-                            else "Make this trainer again to go on."
-                        )
-                    )
+                    error.add_note(self._far)
                     self._note(error)
                     raise
                 self._note()
@@ -244,48 +275,47 @@ class PrivateTrainer:
         if self._keep.begun:
             return
         try:
-            self._step.gradients(*self._records.zeros())
+            self._step.gradients(*self._records.zeros(), *self._units.of(np.zeros(1, np.int64)))
         except Exception as error:
             error.add_note("Found with an example of zeros, before the first step: nothing was spent.")
             raise
+        self._ranks.meet()
 
     def _train(self, tally: Tally, last: int, watch: Any, validate: Any) -> None:
         """Steps until `last` of them were started; a checkpoint every so often and at the end."""
         self._update.clear()
         score: float | None = None
-        draws = (self._batches.of(number) for number in range(tally.started, last))
+        deals = Deals(self._ranks, self._batches, self._step.slots, self._step.micro_batch)
+        draws, whose = tee(deals.draws(range(tally.started, last)))  # workers read ahead
         with closing(self._records.batches(draws)) as batches:
             while tally.started < last:
                 tally.begin()
                 self._started = tally.started
                 if self._noise is not None:
                     self._noise.at(self._started - 1)
-                self._step(*next(batches))
+                self._step(*next(batches), *self._units.of(next(whose)), places=deals.places())
                 self._update.apply()
-                self._applied += 1
+                self._trained.applied += 1
                 if self._started % self._every == 0 or self._started == last:
                     self._save()
                 ended = self._started % self._epoch == 0 or self._started == last
                 if ended and validate is not None:
-                    score = self._validated(validate)
+                    score = validated(self.model, validate)
                 if watch is not None:
                     watch(self._progress(ended, score))
+
+    @property
+    def _far(self) -> str:
+        """How far a run is that was stopped, and what to do."""
+        if not self._ranks.first:
+            return "Rank 0 counts the steps that were started."
+        todo = "Call fit again to go on." if self._keep.path is None else "Make this trainer again to go on."
+        return f"{self._started} of {self.run.steps} steps were started and count. {todo}"
 
     def _progress(self, ended: bool, score: float | None) -> Progress:
         epoch, epochs = -(-self._started // self._epoch), -(-self.run.steps // self._epoch)
         told = (self.delta, self.kappa, self.failure)
         return Progress(self.run, self._started, epoch, epochs, ended, *told, score)
-
-    def _validated(self, validate: Callable[[nn.Module], float]) -> float:
-        """The caller's number, with the model in eval mode and back in the mode that each part had."""
-        modes = [(module, module.training) for module in self.model.modules()]
-        self.model.eval()
-        try:
-            with torch.no_grad():
-                return float(validate(self.model))
-        finally:
-            for module, mode in modes:
-                module.training = mode
 
     # The account
 
@@ -328,9 +358,9 @@ class PrivateTrainer:
             "sampling_rate": self._rate,
             "steps": run.steps,
             "unit": run.unit,
-            "clip": step.clip,
+            "clip": step.clipping if isinstance(step.clipping, float) else step.clipping.terms,
             "expected_batch": step.expected_batch,
-            "records": self._records.size if self._public_size else None,
+            "records": self._units.terms(self._public_size),
             "delta": self.delta,
             "kappa": self.kappa,
             "model": sha256(repr(shapes).encode()).hexdigest(),
@@ -339,32 +369,29 @@ class PrivateTrainer:
             "failure": self.failure,
         } | more
 
-    def _drawn(self, ids: list[Any] | None) -> Batches:
-        """How records come into batches; classes are salted with the run's own public name."""
-        run, records = self.run, self._records.size
+    def _drawn(self) -> Batches:
+        """How units come into batches; classes are salted with the run's own public name."""
+        run, records = self.run, self._units.size
         if isinstance(run, FixedOrder):
             return FixedBatches(records, self._epoch)
         if not isinstance(run, BandMF):
             return PoissonBatches(records, run.sampling_rate)
-        classes = classes_of(records, ids, run.bands, self._keep.terms["identity"])
+        classes = classes_of(records, self._units.names, run.bands, self._keep.terms["identity"])
         return CyclicBatches(classes, run.bands, run.class_rate)
 
     def _take_up(self) -> None:
         """Go on with the run that is kept; what may fail comes before the model changes."""
         if self._payment is not None:
             self._noted = self._payment.take_up(self._keep.terms["receipt"], self._started)
-        state = self._keep.state
-        if state is not None:
-            self._update.load(state)
-            self.model.load_state_dict(state["model"])
-            self._applied = state["applied"]
+        if self._keep.state is not None:
+            self._trained.load(self._keep.state)
 
     def _save(self) -> None:
-        self._keep.save({"applied": self._applied, "model": self.model.state_dict()} | self._update.state())
+        refuse_other_model(self._ranks, self.model)
+        self._keep.save(self._trained.state())
 
-
-def _correlated(strategy: Toeplitz, model: nn.Module, run: Run) -> CorrelatedNoise:
-    """The noise of a run, for the parameters of a model that are trained."""
-    parameters = list(trainable(model).values())
-    size = sum(p.numel() for p in parameters)
-    return CorrelatedNoise(strategy, size, parameters[0].device, multiplier_of(run))
+    def _shared(self, tally: Tally) -> Tally:
+        """Rank 0's count of steps, which the others follow with the same model."""
+        refuse_other_model(self._ranks, self.model)
+        self._started = self._ranks.told(self._started)
+        return SharedTally(self._ranks, tally, self._started, self._ahead)

@@ -1,13 +1,20 @@
 """What a training was: the run that was promised, how far it went, and what it costs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from psidp.accounting import PrivacyCurve
-from psidp.bridges.torch.training.plan import Run, cost_of, curve_of, shortened
-from psidp.guarantee import Guarantee
+import torch
+from torch import nn
 
-__all__ = ["Progress", "Training"]
+from psidp.accounting import PrivacyCurve
+from psidp.bridges.torch.step.adaptive_clip import AdaptiveClip
+from psidp.bridges.torch.step.per_layer_clip import PerLayerClip
+from psidp.bridges.torch.training.plan import Run, cost_of, curve_of, grouped, shortened
+from psidp.guarantee import Guarantee
+from psidp.symbols import whole
+
+__all__ = ["Progress", "Training", "validated"]
 
 
 FEW = 4
@@ -71,17 +78,27 @@ class Training:
     """Steps ever started, those of killed processes included; at most run.steps."""
     applied: int
     """Steps that the model has in it."""
-    clip: float
+    clip: float | PerLayerClip | AdaptiveClip
+    """As it was asked for."""
     delta: float
     kappa: float
     failure: float
     """Chance that some draw exceeded its places (see PrivateStep), which is part of kappa and of delta."""
     ledger_head: str | None = None
+    examples_per_user: int | None = None
+    """Where users are the units: examples of one that took part in a step at most."""
 
     @property
     def finished(self) -> bool:
         """Whether every planned step was started."""
         return self.started >= self.run.steps
+
+    @property
+    def clipping(self) -> str:
+        """What was done to each gradient, in words."""
+        done = f"clipped to norm {self.clip:.6g}" if isinstance(self.clip, float) else self.clip.words
+        mean = f"the mean over at most {self.examples_per_user} of its examples, "
+        return done if self.examples_per_user is None else mean + done
 
     @cached_property
     def curve(self) -> PrivacyCurve:
@@ -102,3 +119,24 @@ class Training:
     def psi(self) -> float:
         """Certified psi at kappa."""
         return self.guarantee.psi
+
+    def group(self, size: int) -> PrivacyCurve:
+        """The certified curve for so many units that come or go together: k records, or k users, added or removed.
+
+        Proved for Poisson sampling without bands, docs/design/sampling.md, and for a fixed order, where psi is k times
+        as large. Refused with bands, whose k units may be of different classes, and where 1/sampling_rate is less than
+        k: the places of a step are planned for one unit more on average.
+        """
+        return curve_of(grouped(self.run, whole("size", size)), self.failure)
+
+
+def validated(model: nn.Module, validate: Callable[[nn.Module], float]) -> float:
+    """The caller's number, with the model in eval mode and back in the mode that each part had."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            return float(validate(model))
+    finally:
+        for module, mode in modes:
+            module.training = mode
