@@ -79,7 +79,9 @@ def test_a_file_that_was_changed_or_is_anothers_is_not_gone_on_from(ledger, kept
     text = kept["kept"].read_text()
     values = json.loads(text)
     for name in values:
-        changed = values | {name: values[name][:-1] + "0" if isinstance(values[name], str) else {"x": 1}}
+        value = values[name]
+        another = value[:-1] + ("1" if value.endswith("0") else "0") if isinstance(value, str) else {"x": 1}
+        changed = values | {name: another}
         kept["kept"].write_text(json.dumps(changed))
         with pytest.raises((Tampered, ValueError, TypeError)):
             ledger.verify(**kept)

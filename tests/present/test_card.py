@@ -374,3 +374,20 @@ def test_a_cube_and_an_answer_have_cards_that_say_what_was_published_and_whose_b
     assert said == "count: one patient adds at most one row's worth (L2, over all groups)"
     alone = psidp.Curator(pa.table(rows), None).release(psidp.ask.count(), psi=0.5)
     assert psidp.card(alone).scope.contribution_bound == "every row is one record"
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (psidp.BandMF(1.0, 0.01, 2000, 8), "correlated noise, cyclic poisson sampling: 8 bands"),
+        (psidp.BandMF(1.0, 0.01, 2000, 8, adjacency="zero-out"), "8 bands, 2,000 steps at rate 0.01"),
+        (psidp.FixedOrder(4.0, 4, 2000), "correlated noise in a fixed order: 4 epochs, 2,000 steps"),
+    ],
+)
+def test_a_run_with_correlated_noise_says_its_kind_and_its_neighbours(run, said):
+    made = card(run)
+    page = to_markdown(made)
+    assert said in page
+    assert run.adjacency in page
+    assert ("blanked" in page) == (run.adjacency == "zero-out")
+    assert Card.from_json(made.to_json()) == made

@@ -263,6 +263,24 @@ def test_a_training_run_is_accounted_by_the_library(tab, served):
     expect(page).to_have_url(re.compile("steps=500"))
 
 
+def test_runs_with_correlated_noise_are_accounted_for_their_own_neighbours(tab, served):
+    page = tab(f"{served}#run=bands&steps=2000")
+    page.click("#fold-training summary")
+    expect(page.locator("#epochs")).to_be_hidden()
+    expect(page.locator("#training-kind")).to_contain_text("a record blanked with the number of records public (zero-o")
+    page.click("#account")
+    expect(page.locator("#training-note")).to_contain_text("add-remove, cyclic Poisson sampling")
+    curve = psidp.account(psidp.BandMF(1.0, 0.01, 2000, bands=8))
+    assert up(curve.epsilon(1e-5).upper) in page.inner_text("#training-note")
+    page.select_option("#run", "fixed")
+    expect(page.locator("#training-note")).to_have_text("")
+    expect(page.locator("#sampling_rate")).to_be_hidden()
+    page.fill("#epochs", "4")
+    page.click("#account")
+    expect(page.locator("#training-note")).to_contain_text("= 2 is the price of the whole run (zero-out, no sampling)")
+    expect(page).to_have_url(re.compile("run=fixed.*epochs=4"))
+
+
 def test_a_refused_training_run_says_the_librarys_sentence(tab, served):
     page = tab(served, expect_refusals=True)
     page.click("#fold-training summary")
@@ -296,6 +314,10 @@ def test_the_saved_file_works_from_disk_without_any_network(tab, tmp_path):
     run = "psidp account --noise-multiplier 1 --sampling-rate 0.01 --steps 500 --delta 1e-5"
     assert "psidp explore" in page.inner_text("#training-note")
     assert run in page.inner_text("#training-note")
+    page.select_option("#run", "fixed")
+    expect(page.locator("#training-note")).to_contain_text(
+        "psidp account --order fixed --noise-multiplier 1 --epochs 1 --"
+    )
     assert "the second command below makes both" in page.inner_text("#card-note")
     upload(page, "my scores.csv", scores_csv(1.0))
     expect(page.locator("#scores-note")).to_contain_text("psidp audit 'my scores.csv' --claimed-psi")

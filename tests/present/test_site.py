@@ -22,6 +22,8 @@ KINDS = {
     "home": "index.html",
     "tutorial": "tutorials/first-release.html",
     "how-to": "curator.html",
+    "worked through": "choosing.html",
+    "coming from": "coming-from/tumult.html",
     "explanation": "the-one-number.html",
     "decision": "design/step.html",
     "reference": "reference/made/conversions.html",
@@ -76,11 +78,22 @@ def test_every_public_name_is_in_the_reference(site):
         assert f"psidp.{name}" in listed or f">psidp.{name}<" in re.sub(r"</?span[^>]*>", "", pages), name
 
 
+def test_every_argument_in_the_reference_stands_by_itself(site):
+    """A sentence that is taken for an argument would be shown as a name in bold."""
+    named = [
+        n
+        for p in site.glob("reference/made/*.html")
+        for n in re.findall(r"<li><p><strong>(.*?)</strong>", p.read_text())
+    ]
+    assert len(named) > 100
+    assert [n for n in named if not re.fullmatch(r"\*{0,2}\w+( or \w+)?", n)] == []
+
+
 def test_no_link_is_dead(site):
     pages = {path: Anchors(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     assert len(pages) > 40
     for path, page in pages.items():
-        if path.name == "explorer.html":
+        if path.name == "explore.html":
             continue  # its own tests are elsewhere, and its anchors are its state
         for target in page.targets:
             place, anchor = urldefrag(re.sub(r"\?v=\w+", "", unescape(target)))
@@ -96,6 +109,15 @@ def test_no_page_needs_another_machine(site):
     for path in site.rglob("*.html"):
         loaded = re.findall(r'<(?:script|link|img|iframe)[^>]+(?:src|href)="(https?:[^"]+)"', path.read_text())
         assert loaded == [], path.name
+
+
+def test_the_explorer_is_a_page_of_the_site_beside_the_page_about_it(chromium, site, address):
+    assert "<h1>The explorer" in (site / "explorer.html").read_text()
+    assert 'href="explore.html"' in (site / "index.html").read_text()
+    page = chromium.new_page()
+    page.goto(f"{address}explore.html")
+    page.wait_for_selector("html[data-ready=yes]")
+    page.close()
 
 
 def test_formulae_are_drawn_by_the_browser_itself(site):

@@ -88,8 +88,9 @@ class Access:
         version, self._login = store.read(self._looked_at) if create or store.exists() else (0, "")
         if version == 0 and not create:
             raise NotALedgerError(
-                f"there is no ledger at {self.shown}. Opening a budget begins one. If one was there and is lost, bring "
-                "it back from its last export: psidp ledger import."
+                f"there is no ledger at {self.shown}. Opening a budget begins one: psidp ledger open {self.shown} NAME "
+                "--psi 1 --unit patient --purpose WHY. If one was there and is lost, bring it back from its last "
+                "export: psidp ledger import."
             )
         if writes and version < schema.VERSION:
             self._bring_forward(version)

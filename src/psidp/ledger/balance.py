@@ -44,6 +44,9 @@ class Spent:
         return Spent(self.common, partition, self.largest | partition)
 
 
+NOTHING = Spent()
+
+
 @dataclass(frozen=True, slots=True)
 class Balance:
     """The cap, the exact running totals of this era and of the budget's whole life, and what holds spends back.
@@ -57,8 +60,8 @@ class Balance:
     era: int = 1
     period: str = ""
     closed: bool = False
-    spent: Spent = Spent()
-    lifetime: Spent = Spent()
+    spent: Spent = NOTHING
+    lifetime: Spent = NOTHING
     allotted: Cost = ZERO
     above: float | None = None
     paused: tuple[str, ...] = ()
@@ -73,7 +76,10 @@ class Balance:
         """After a spend; the caller checks first that it fits."""
         spent = self.spent.plus(loss, on_partition)
         lifetime = spent if self.spent is self.lifetime else self.lifetime.plus(loss, on_partition)
-        return replace(self, spent=spent, lifetime=lifetime)
+        return type(self)(
+            self.cap, self.era, self.period, self.closed, spent, lifetime, self.allotted, self.above, self.paused,
+            self.waiting,
+        )  # fmt: skip
 
     def fits(self, loss: Cost, on_partition: bool = False) -> bool:
         """Whether both caps hold after one more loss."""
@@ -171,12 +177,13 @@ def _spent(now: Balance, entry: Proposed) -> Balance:
     if now.paused and (EVERYBODY in now.paused or who in now.paused):
         whom = "" if EVERYBODY in now.paused else f" for {who!r}"
         raise BudgetPausedError(
-            f"Budget {entry.budget!r} is paused{whom}; nothing was spent and nothing released. psidp ledger show says "
-            "who paused it and why, psidp ledger resume ends it."
+            f"Budget {entry.budget!r} is paused{whom}; nothing was spent and nothing released. psidp ledger show "
+            f"LEDGER {entry.budget} says who paused it and why, psidp ledger resume ends it."
         )
-    if not now.fits(entry.price, on_partition):
-        raise exceeded(entry.budget, entry.price, now.left(on_partition), entry.event)
     after = now.after_spend(entry.price, on_partition)
+    simple = now.allotted is ZERO and now.spent.largest is ZERO and not on_partition  # the new total is what counts
+    if not (after.spent.common.fits(now.cap) if simple else now.fits(entry.price, on_partition)):
+        raise exceeded(entry.budget, entry.price, now.left(on_partition), entry.event)
     if now.needs_approval(entry.price):
         return replace(after, waiting=asked_after(now.waiting, entry))
     if entry.refers:

@@ -14,6 +14,13 @@ __all__ = ["Budget", "Partitions", "Renewal", "check_limit", "period_of", "short
 
 Renewal = Literal["", "day", "week", "month", "quarter", "year"]
 
+OTHER = {
+    "adjacency": "Promises for different neighbours do not add up: open a budget for this one. (A training with bands "
+    "is for a record more or less where its records have ids=.)",
+    "unit": "Promises for different units do not add up: open a budget for this one (unit=, --unit).",
+}
+"""What to do about a guarantee of another kind."""
+
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
@@ -99,7 +106,9 @@ class Budget:
         for name in ("adjacency", "unit"):
             mine, theirs = getattr(self, name), getattr(guarantee, name)
             if mine != theirs:
-                raise MismatchError(f"budget {self.name!r} has {name} {mine!r}, got a guarantee with {theirs!r}.")
+                raise MismatchError(
+                    f"budget {self.name!r} has {name} {mine!r}, got a guarantee with {theirs!r}. {OTHER[name]}"
+                )
         if partition and (self.partitions is None or partition not in self.partitions.values):
             known = "none" if self.partitions is None else ", ".join(map(repr, self.partitions.values[:8]))
             raise ValueError(

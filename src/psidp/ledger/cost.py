@@ -1,7 +1,7 @@
 """Cost: what releases cost together, psi^2 to the last bit and kappa never rounded down."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf, nextafter
 from typing import Self
@@ -33,11 +33,13 @@ class Cost:
 
     square: Fraction
     kappa: Fraction
+    _written: tuple[str, str] = field(init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> Self:
         """What one guarantee costs."""
-        return cls(Fraction(guarantee.psi) ** 2, Fraction(guarantee.kappa))
+        top, bottom = guarantee.psi.as_integer_ratio()
+        return cls(Fraction(top * top, bottom * bottom), Fraction(guarantee.kappa) if guarantee.kappa else _NOTHING)
 
     def __add__(self, other: "Cost") -> "Cost":
         if not other:
@@ -90,7 +92,9 @@ class Cost:
 
     def text(self) -> list[str]:
         """Both numbers as text: an odd hexadecimal integer and a power of two, "3p-4" for 3/16."""
-        return [_text(self.square), _text(self.kappa)]
+        if not hasattr(self, "_written"):  # a cap and a total are written again and again
+            object.__setattr__(self, "_written", (_text(self.square), _text(self.kappa)))
+        return list(self._written)
 
     @classmethod
     def read(cls, text: list[str]) -> Self:
@@ -99,7 +103,8 @@ class Cost:
         return cls(_read(square), _read(kappa))
 
 
-ZERO = Cost(Fraction(0), Fraction(0))
+_NOTHING = Fraction(0)
+ZERO = Cost(_NOTHING, _NOTHING)
 
 
 def shares(whole: Cost, weights: Mapping[str, float]) -> dict[str, Cost]:

@@ -80,6 +80,11 @@ class Entry:
         values: dict[str, Any] = json.loads(self.event)
         return values
 
+    def what(self) -> str:
+        """What happened, in words: the state, and whom it stops or lets go on."""
+        person = self.details().get("person", "") if self.state in ("paused", "resumed") else ""
+        return f"{self.state} for {person}" if person else self.state
+
     def to_dict(self) -> dict[str, Any]:
         """The columns as plain values, as exported."""
         return dict(zip(NAMES, _VALUES(self), strict=True))

@@ -17,6 +17,7 @@ from urllib.parse import quote_from_bytes
 from sqlalchemy import Connection
 
 from psidp.errors import LedgerUnavailableError
+from psidp.ledger.inode import inode
 
 __all__ = ["FileIdentity", "Mark"]
 
@@ -73,7 +74,7 @@ class FileIdentity:
     def __init__(self, path: Path, shown: str) -> None:
         self.path, self.shown, self.moving = path, shown, False
         self.log = Path(f"{path}-wal")
-        self._name, self._log_name = str(path), str(self.log)  # looked at twice for each spend
+        self._name, self._log_name = str(path), os.fsencode(self.log)  # looked at twice for each spend
         self._opened: tuple[int, int] | None = None
 
     def open(self, connect: Callable[[], Any]) -> Any:
@@ -100,10 +101,10 @@ class FileIdentity:
     def check_log(self, seen: dict[Any, Any], committed: bool = False) -> None:
         """Refuse once the log is not the one that a connection found, which `seen` remembers, when it first wrote."""
         try:
-            log = os.lstat(self._log_name)
+            log = inode(self._log_name)
         except OSError:
             raise self._gone(committed) from None
-        if seen.setdefault("log", (log.st_dev, log.st_ino)) != (log.st_dev, log.st_ino):
+        if seen.setdefault("log", log) != log:
             raise self._gone(committed)
 
     def recorded(self) -> Mark | None:

@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 from sqlalchemy import Column, Select, Text, false, select, text
 
-from psidp.ledger.driver import execute
 from psidp.ledger.entry import COPIES, ENTRIES, Entry, State
 from psidp.ledger.log import EntryLog
 from psidp.symbols import whole
@@ -113,7 +112,7 @@ def _first_at(log: EntryLog, time: str) -> int:
     low, high = 1, 1 if last is None else last.id + 1
     while low < high:
         middle = (low + high) // 2
-        found = execute(log.connection, _TIME[log.connection.dialect.name], (middle,))
+        found = log.run(_TIME[log.connection.dialect.name], (middle,))
         if found is None or found < time:
             low = middle + 1
         else:

@@ -12,7 +12,7 @@ from psidp.ledger.approvals import Proposed, approval_of
 from psidp.ledger.balance import Balance, step
 from psidp.ledger.budget import Budget, period_of
 from psidp.ledger.cost import ZERO, Cost
-from psidp.ledger.driver import execute
+from psidp.ledger.driver import runner
 from psidp.ledger.entry import COLUMNS, COPIES, ENTRIES, INSERT, NAMES, Entry, canonical, genesis
 from psidp.ledger.known_head import KnownHead, not_as_written
 from psidp.ledger.schema import VERSION, identity_of
@@ -64,7 +64,7 @@ class EntryLog:
         self.connection, self.version = connection, version
         self.known = KnownHead() if known is None else known
         self.written: Entry | None = None
-        self._clock = clock
+        self._clock, self.run = clock, runner(connection)
 
     def last(self) -> Entry | None:
         """The last entry of all; like every entry that is read to go on from, its hash is checked."""
@@ -198,7 +198,7 @@ class EntryLog:
             **columns,
         )
         row = entry.row(event)
-        execute(self.connection, INSERT[self.connection.dialect.name], row)
+        self.run(INSERT[self.connection.dialect.name], row)
         self.known.wrote(row, entry, balance)
         self.written = entry
         return entry
@@ -212,7 +212,7 @@ class EntryLog:
         known = self.known
         if known.row is not None:
             values = (known.row[0], *known.row)
-            if execute(self.connection, _SAME[self.connection.dialect.name], values):
+            if self.run(_SAME[self.connection.dialect.name], values):
                 return known.entry
         found = self.connection.exec_driver_sql(_HEAD).first()
         row = None if found is None else tuple(found)

@@ -3,7 +3,8 @@
 import os
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from random import SystemRandom
@@ -15,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from psidp.errors import LedgerBusyError, LedgerError, LedgerUnavailableError, NotALedgerError, TamperedLedgerError
 from psidp.ledger.db_errors import Failure, failure_of
-from psidp.ledger.driver import execute
+from psidp.ledger.driver import runner
 from psidp.ledger.file_identity import FileIdentity
 from psidp.ledger.url import LedgerUrl
 
@@ -44,6 +45,7 @@ class Store:
         self.place = FileIdentity(address.path, address.shown) if address.path else None
         self._placed = False
         self._engine: Engine | None = None
+        self._idle: list[Connection] = []
         self._process = 0
 
     @property
@@ -56,16 +58,39 @@ class Store:
         """This process's engine: connections are never carried through a fork."""
         if self._engine is None or self._process != os.getpid():
             if self._engine is not None:
-                _ABANDONED.append(self._engine)
-            self._engine = self._made()
+                _ABANDONED.append((self._engine, self._idle))
+            self._engine, self._idle = self._made(), []
             self._process = os.getpid()
-            weakref.finalize(self, _close, self._engine, self._process)
+            weakref.finalize(self, _close, self._engine, self._idle, self._process)
         return self._engine
 
     def dispose(self) -> None:
         """Close the connections."""
         if self._engine is not None:
-            _close(self._engine, self._process)
+            _close(self._engine, self._idle, self._process)
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A connection for one transaction.
+
+        Those to a file are kept beside SQLAlchemy's pool, since its checkout takes longer than the statements of a
+        spend; those to a server come from the pool, which looks whether they are alive.
+        """
+        engine, idle = self.engine, self._idle
+        if self.is_server:
+            with engine.connect() as connection:
+                yield connection
+            return
+        try:
+            connection = idle.pop()
+        except IndexError:
+            connection = engine.connect()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        idle.append(connection)
 
     def _made(self) -> Engine:
         wait = max(2, int(self.patience))
@@ -126,7 +151,7 @@ class Store:
 
     def _checkpoint(self) -> None:
         """What the log holds, written to the file proper as far as readers allow."""
-        with self.engine.connect() as connection:
+        with self.connection() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
 
     def found(self, work: Callable[[Connection], Result]) -> Result:
@@ -141,15 +166,16 @@ class Store:
         return self._patiently(lambda: self._transact(work, begin, writes=True))
 
     def _transact(self, work: Callable[[Connection], Result], begin: list[str], writes: bool) -> Result:
-        with self.engine.connect() as connection:
+        with self.connection() as connection:
             committing = False
             try:
+                run = runner(connection)
                 for statement in begin:
-                    execute(connection, statement)
+                    run(statement)
                 self._check_place(connection, writes)
                 result = work(connection)
                 committing = True
-                execute(connection, "COMMIT")
+                run("COMMIT")
                 if writes:
                     self._check_place(connection, writes, committed=True)
             except BaseException as error:
@@ -205,8 +231,8 @@ class Store:
         )
 
 
-_ABANDONED: list[Engine] = []
-"""Engines of a parent process: a child must not even close them."""
+_ABANDONED: list[tuple[Engine, list[Connection]]] = []
+"""Engines and connections of a parent process: a child must not even close them."""
 
 
 def _undo(connection: Connection) -> None:
@@ -217,8 +243,10 @@ def _undo(connection: Connection) -> None:
         connection.invalidate()
 
 
-def _close(engine: Engine, process: int) -> None:
+def _close(engine: Engine, idle: list[Connection], process: int) -> None:
     if process == os.getpid():
+        while idle:
+            idle.pop().close()
         engine.dispose()
 
 

@@ -68,7 +68,7 @@ def sections(statement: Statement) -> list[Section]:
         for r in statement.reports
     ]))  # fmt: skip
     made.append(("What changed", ["entry", "time", "budget", "what", "who", "why"], [
-        [str(e.id), e.time[:16], e.budget, e.state, e.details().get("by", "the calendar"), e.purpose]
+        [str(e.id), e.time[:16], e.budget, e.what(), e.details().get("by", "the calendar"), e.purpose]
         for e in statement.changes
     ]))  # fmt: skip
     return [section for section in made if section[2]]

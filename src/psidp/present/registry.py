@@ -58,7 +58,7 @@ QUESTIONS: dict[str, Question] = {
     "sources": Question("administrative", "where to read more", required=False),
     "notes": Question("administrative", "anything else", required=False),
 }  # fmt: skip
-"""Fields that a card does not know, under the registry's own names."""
+"""Fields that a card does not know, or knows of the publisher alone, under the registry's own names."""
 
 
 def missing(answers: Mapping[str, Any]) -> list[str]:
@@ -80,7 +80,7 @@ def deployment(card: Card, answers: Mapping[str, Any], report: Report | None = N
 
     Refused: an unknown name, a value that the registry does not allow, an answer that is missing; all are named.
     """
-    given = _checked(answers)
+    given = ({"data_curators": [card.publisher]} if card.publisher else {}) | _checked(answers)
     if lacking := missing(given):
         raise ValueError(f"the registry also asks for {'; '.join(lacking)}. Answer each: --answer NAME=VALUE.")
     made: dict[str, Any] = {"url_slug": _slug(slug or card.title), "status": "Draft", "tier": 3, "deployment": {}}
@@ -157,7 +157,8 @@ def _known(card: Card, report: Report | None) -> dict[str, dict[str, Any]]:
         "dp_variant": {"variant_name": "Approximate DP"},
         "privacy_loss": {
             "privacy_unit": g.unit,
-            "privacy_unit_details": f"{_neighbours(g.adjacency, g.unit)} Bound: {scope.contribution_bound}.",
+            "privacy_unit_details": _neighbours(g.adjacency, g.unit)
+            + (f" Bound: {scope.contribution_bound}." if scope.contribution_bound else ""),
             "privacy_parameters": {**finite, "delta": card.delta, **rho},
             "privacy_parameters_details": " ".join(
                 [f"psi = {up(g.psi, 6)} (psi-GDP, also written mu-GDP)"
@@ -175,9 +176,10 @@ def _known(card: Card, report: Report | None) -> dict[str, dict[str, Any]]:
             "earlier ones; a ledger refuses what a budget does not cover."
         },
         "implementation": {
-            "mechanisms": f"{card.mechanism.name}, by {card.software}. The noise is exact: the released value is the "
-            "true rounding to a power-of-two grid of the value plus real Gaussian noise, so that floating point gives "
-            "nothing away. Refusals depend on the schema and the parameters, never on the data."
+            "mechanisms": f"{card.mechanism.name}; accounted for by {card.software}. Noise that psidp draws is exact: "
+            "the released value is the true rounding to a power-of-two grid of the value plus real Gaussian noise, so "
+            "that floating point gives nothing away, and refusals depend on the schema and the parameters, never on "
+            "the data. A spend that was entered by hand says what it cost, not how its noise was drawn."
         },
         "administrative": {},
     }  # fmt: skip

@@ -26,7 +26,8 @@ class Trained(Protocol):
 
     run: DPSGD | BandMF | FixedOrder
     curve: PrivacyCurve
-    clip: float
+    clip: Any
+    clipping: str
     delta: float
     kappa: float
     ledger_head: str | None
@@ -35,8 +36,8 @@ class Trained(Protocol):
 def filled(promise: Any) -> tuple[dict[str, Any], Any]:
     """The fields that a result fills in by itself, and the promise behind it: a guarantee, a curve or a run."""
     if isinstance(promise, Trained):
-        made = mechanism_of(promise.curve.events, promise.clip)
-        bound = f"the gradient of each {promise.run.unit} is clipped to norm {promise.clip:.6g}"
+        made = mechanism_of(promise.curve.events, promise.clip if isinstance(promise.clip, float) else None)
+        bound = f"the gradient of each {promise.run.unit} is {promise.clipping}"
         told = {"ledger_head": promise.ledger_head, "delta": promise.delta, "mechanism": made}
         return told | {"scope": Scope(contribution_bound=bound)}, promise.curve
     if isinstance(promise, Streaming):

@@ -3,20 +3,26 @@
 from typing import Any
 
 from psidp.present.figures.cubes import MOST_SIDE, heat_map
-from psidp.present.figures.theme import Chart, altair, data, finished
+from psidp.present.figures.theme import Chart, altair, data, finished, stacked
 from psidp.present.palette import LIGHT
 
 __all__ = ["answer", "bars"]
 
 MOST_BARS = 200
+MOST_PICTURES = 6
+"""Statistics that are shown below each other."""
 
 
 def answer(given: Any, statistic: str = "") -> Chart:
     """The picture that fits an answer: a heat map where two columns make groups, else bars with intervals.
 
     Args:
-        given: what a release gave. statistic: which of its numbers; the first unless told.
+        given: what a release gave. statistic: which of its numbers; each unless told, below each other, where there are
+            at most six, else the first.
     """
+    names = list(dict.fromkeys(e.statistic for _, e in given.rows))
+    if not statistic and given.by and 1 < len(names) <= MOST_PICTURES:
+        return stacked([answer(given, name) for name in names])
     if len(given.by) == 2:
         sides = [len({key[i] for key, _ in given.rows}) for i in (0, 1)]
         if all(side <= MOST_SIDE for side in sides):

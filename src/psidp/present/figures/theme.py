@@ -40,10 +40,24 @@ def finished(chart: Chart, title: str, *subtitle: str) -> Chart:
     """The chart with its title and the house's looks."""
     alt = altair()
     words = alt.TitleParams(title, subtitle=list(subtitle)) if subtitle else alt.TitleParams(title)
+    return styled(chart.properties(title=words))
+
+
+def stacked(charts: list[Chart]) -> Chart:
+    """Finished charts below each other, each with its own title and colours."""
+    alt = altair()
+    if len(charts) == 1:
+        return charts[0]
+    for chart in charts:
+        chart.config = alt.Undefined  # only the whole has looks
+    return styled(alt.vconcat(*charts).resolve_scale(color="independent"))
+
+
+def styled(chart: Chart) -> Chart:
+    """The chart with the house's looks."""
     text = {"labelColor": LIGHT["quiet"], "titleColor": LIGHT["ink"], "labelFontSize": 11, "titleFontSize": 12}
     return (
-        chart.properties(title=words)
-        .configure(font="sans-serif", background="white", padding=10)
+        chart.configure(font="sans-serif", background="white", padding=10)
         .configure_view(stroke=LIGHT["line"], continuousWidth=SIZE["width"], continuousHeight=SIZE["height"])
         .configure_axis(gridColor=LIGHT["line"], domainColor=LIGHT["quiet"], titleFontWeight="normal", **text)
         .configure_legend(orient="bottom", labelLimit=400, columns=2, symbolStrokeWidth=3, symbolOpacity=1, **text)

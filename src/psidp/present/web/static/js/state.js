@@ -7,7 +7,11 @@ const RANGES = {
   psi: [1e-3, 30], sensitivity: [1e-12, 1e12], sigma: [1e-14, 1e15], threshold: [-40, 80], above: [-40, 80],
   delta: [1e-300, 0.999999], epsilon: [0, 1e4], prior: [1e-3, 0.9], alpha: [1.01, 64],
   noise_multiplier: [1e-3, 1e6], sampling_rate: [0, 1], steps: [1, 1e9], run_delta: [1e-300, 1],
+  bands: [1, 1e6], epochs: [1, 1e6],
 };
+
+/** Kinds of training runs: independent noise, correlated noise with cyclic sampling, correlated noise in a fixed order. */
+export const RUNS = ["plain", "bands", "fixed"];
 
 /** Pairs of which one member is locked: it stays when psi moves, and the other follows. */
 export const LOCKS = { pair: ["delta", "epsilon"], rates: ["fpr", "tpr"], noise: ["sensitivity", "sigma"] };
@@ -16,6 +20,7 @@ export const DEFAULTS = Object.freeze({
   psi: 1, pair: "delta", delta: 1e-5, epsilon: 1, rates: "fpr", threshold: 2.3263478740408408, above: 0,
   noise: "sensitivity", sensitivity: 1, sigma: 1, prior: 0.1, alpha: 5, axes: "linear", unit: "person",
   releases: [0.5, 0.5], pins: [], noise_multiplier: 1, sampling_rate: 0.01, steps: 1000, run_delta: 1e-5,
+  run: "plain", bands: 8, epochs: 1,
 });
 
 /** What the page can show of `name`: its least and its largest value. */
@@ -42,6 +47,7 @@ export function readState(hash) {
     if (names.includes(words.get(lock))) state[lock] = words.get(lock);
   }
   if (words.get("axes") === "probit") state.axes = "probit";
+  if (RUNS.includes(words.get("run"))) state.run = words.get("run");
   const unit = (words.get("unit") ?? "").trim().slice(0, 40);
   if (unit) state.unit = unit;
   for (const word of words.getAll("pin").slice(0, PINS)) {
