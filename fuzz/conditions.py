@@ -22,8 +22,12 @@ __all__ = ["RELAPSES", "explore"]
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 tables: Any = import_module("reference.typed_tables")
 servers: Any = import_module("postgres")
+sparks: Any = import_module("sparks")
 
-DRAWS = 1000
+DRAWS = {"DuckDB": 1000, "PostgreSQL": 1000, "Spark": 300}
+"""Conditions that are drawn in a round."""
+
+SPARK_IN = 8
 
 SURE = (
     *(
@@ -56,10 +60,10 @@ SURE = (
 
 def explore(random: Random) -> None:
     """Draw conditions for each engine's table of all types, and run the accepted ones on it, with and without rows."""
-    for engine, types, (bare, full) in (("DuckDB", tables.DUCKDB, _on_duckdb()), *_servers()):
+    for engine, types, (bare, full) in (("DuckDB", tables.DUCKDB, _on_duckdb()), *_servers(), *_spark(random)):
         conditions = {}
         with tables.knowing(full):
-            for _ in range(DRAWS):
+            for _ in range(DRAWS[engine]):
                 name, asked = tables.drawn(random, full.columns)
                 rule = tables.accepted(full, asked)
                 if rule is not None:
@@ -79,14 +83,26 @@ def _on_duckdb() -> Any:
 @cache
 def _servers() -> list[tuple[str, dict[str, list[str]], Any]]:
     """PostgreSQL's types and tables, where a server can be started; it is stopped with this process."""
-    if servers.why_no_server():
-        return []
+    return [] if servers.why_no_server() else [_on_postgres()]
+
+
+def _spark(random: Random) -> list[tuple[str, dict[str, list[str]], Any]]:
+    """The same of Spark, in one round of eight: a plan there takes as long as a hundred elsewhere."""
+    return [_on_spark()] if random.randrange(SPARK_IN) == 0 and not sparks.why_no_spark() else []
+
+
+@cache
+def _on_spark() -> tuple[str, dict[str, list[str]], Any]:
+    return "Spark", tables.SPARK, tables.on_spark(ibis.pyspark.connect(sparks.session()))
+
+
+def _on_postgres() -> tuple[str, dict[str, list[str]], Any]:
     server = servers.Server()
     server.__enter__()
     atexit.register(server.__exit__)
     connection = ibis.connect(server.place("conditions"))
     atexit.register(connection.disconnect)
-    return [("PostgreSQL", tables.POSTGRES, tables.on_postgres(connection))]
+    return "PostgreSQL", tables.POSTGRES, tables.on_postgres(connection)
 
 
 def _as_written(_: Any, node: Any) -> Any:

@@ -34,7 +34,7 @@ def clinic(run, tmp_path, monkeypatch):
 
 def test_what_was_spent_by_whom_for_what_and_who_allowed_the_largest(clinic):
     out = clinic("list", "--table", "visits.csv", "--since", "2020")
-    for words in ("bob", "visits.csv", "mean age (approved by ann)", "a count", "0.5"):
+    for words in ("bob", "visits.csv", "mean age (approved by ann)", "a count", "0.5", "Together psi 0.5386 per "):
         assert words in out
     found = json.loads(clinic("list", "--actor", "bob", "--json"))
     assert [(e["psi"], e["approved_by"], e["table"]) for e in found["entries"]] == [
@@ -93,7 +93,19 @@ def test_requests_wait_in_a_list_and_can_be_denied(clinic):
     assert "is denied" in clinic("deny", number, "--purpose", "ask for less", "--actor", "ann")
     assert "No request waits." in clinic("list", "--waiting")
     assert "needs no approval" in clinic("request", "survey", "--psi", 0.1, "--purpose", "small", code=2)
-    assert "No spend of budget survey needs" in clinic("limit", "survey", "--purpose", "no more")
+    assert "give --approval-above PSI, or --none" in clinic("limit", "survey", "--purpose", "a slip", code=2)
+    assert "No spend of budget survey needs" in clinic("limit", "survey", "--none", "--purpose", "no more")
+
+
+def test_a_name_that_never_spent_is_mentioned_when_it_is_stopped(run, tmp_path):
+    path = tmp_path / "ledger.db"
+    run("ledger", "open", path, "survey", "--psi", 1, "--unit", "patient", "--purpose", "p")
+    run("ledger", "spend", path, "survey", "--psi", 0.1, "--purpose", "q", "--actor", "bob")
+    assert (
+        "Nobody has spent here under the name 'bobb'."
+        in run("ledger", "pause", path, "--person", "bobb", "--purpose", "has left")[2]
+    )
+    assert run("ledger", "pause", path, "--person", "bob", "--purpose", "has left")[2] == ""
 
 
 def test_a_person_or_a_budget_is_stopped_and_goes_on(clinic):
@@ -102,6 +114,8 @@ def test_a_person_or_a_budget_is_stopped_and_goes_on(clinic):
     assert "is paused for 'bob'" in clinic(*spend, "bob", code=2)
     clinic(*spend, "cem")
     assert "paused for bob" in clinic("remaining", "survey")
+    assert "paused for bob by" in clinic("show", "survey")
+    assert "(paused for bob)" in clinic("show")
     clinic("resume", "--person", "bob", "--purpose", "is back")
     clinic("pause", "survey", "--purpose", "an audit")
     assert "survey (paused)" in clinic("show")

@@ -209,7 +209,7 @@ def test_a_wrong_argument_gets_its_sentence_and_exit_code_2(run, words, sentence
 def test_help_lists_every_command_with_a_whole_sentence(run, words):
     code, out, _ = run(*words, "--help")
     assert code == 0
-    listed = out.split("Commands:\n")[1].splitlines()
+    listed = out.split("Commands:\n")[1].split("\n\n")[0].splitlines()
     assert all(line.endswith(".") and not line.endswith("...") for line in listed)
 
 

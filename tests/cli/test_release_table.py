@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sys
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -52,8 +53,9 @@ def test_the_line_of_the_help_works(psidp, files):
         files / "wards.csv",
     ]
     paid = ["--psi", 0.2, "--ledger", files / "ledger.db", "--budget", "survey"]
-    code, out, err = psidp(files / "visits.parquet", *words, *paid)
+    code, out, err = psidp(files / "visits.parquet", *words, *paid, "--actor", "ann")
     assert code == 0
+    assert Ledger(files / "ledger.db").list()[0].details()["by"] == "ann"
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [(row["ward"], row["statistic"]) for row in rows][:3] == [
         ("A", "count"),
@@ -225,6 +227,18 @@ def test_a_refusal_is_a_sentence_and_exit_code_two(psidp, files, case):
     assert "Traceback" not in err
 
 
+def test_weights_share_psi_between_the_statistics(psidp, files):
+    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--units", "--psi", 1, "--plan"]
+    code, out, _ = psidp(*asked, "--weight", "count:3", "--json")
+    assert code == 0
+    count, units = (found["psi"] for found in json.loads(out)["expected"])
+    assert count**2 == pytest.approx(3 * units**2, rel=0.05)  # clipping of counts is measured besides
+    for wrong in ("mean:2", "count", "count:x"):
+        code, _, err = psidp(*asked, "--weight", wrong)
+        assert code == 2
+        assert "must be" in err
+
+
 def test_a_bar_is_drawn_while_somebody_watches(psidp, files, monkeypatch):
     real = release_table.Console
     monkeypatch.setattr(release_table, "Console", lambda stderr: real(stderr=stderr, force_terminal=True))
@@ -309,6 +323,27 @@ def test_blanks_around_keys_are_no_part_of_them_and_a_plan_names_the_first(psidp
     ]
     _, out, _ = psidp(*asked, "--by", "ward", "--groups", "A, B", "--plan")
     assert "2 public groups ('A', 'B'); those absent" in " ".join(out.split())
+
+
+def test_a_key_with_a_comma_stands_in_quotes(psidp, files):
+    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--psi", 1, "--by", "ward"]
+    code, out, _ = psidp(*asked, "--groups", 'A, "B, left"')
+    assert code == 0
+    assert [row["ward"] for row in csv.DictReader(io.StringIO(out))] == ["A", "B, left"]
+    code, out, err = psidp(*asked, "--groups", 'A,"B, left')
+    assert (code, out) == (2, "")
+    assert "must close the quotes that they open" in " ".join(err.split())
+
+
+def test_a_plan_on_a_terminal_is_not_scrolled_away_by_its_sql(psidp, files, monkeypatch):
+    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--psi", 1, "--plan"]
+    assert "SELECT" in psidp(*asked)[1]
+    terminal = SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(release_table, "sys", terminal)
+    out = psidp(*asked)[1]
+    assert "It would cost psi = 1" in out
+    assert "lines of SQL: add `| less`" in out
+    assert "SELECT" not in out
 
 
 def test_whole_numbers_are_counted_up_in_a_list_of_groups(psidp, files):

@@ -21,13 +21,11 @@ def psidp(monkeypatch, capsys, tmp_path):
     (tmp_path / "visits.csv").write_text("\n".join(["patient_id,ward,loaded_at", *rows]) + "\n")
     with Ledger("ledger.db") as ledger:
         ledger.open("survey", psi=1.0, unit="patient", actor="Ann", purpose="a test")
-    stream = (
-        "visits.csv --name visits --psi 0.5 --every week --since 2020-01-06 --periods 3 --arrived loaded_at --count"
-    )
+    stream = "visits.csv --name visits --every week --since 2020-01-06 --periods 3 --arrived loaded_at --count"
     stream += " --ledger ledger.db --budget survey --by ward --groups A,B"
 
-    def run(command, *more, options="--unit-column patient_id --at-most 1"):
-        words = ["psidp", "stream", command, *stream.split(), *options.split(), *more]
+    def run(command, *more, options="--unit-column patient_id --at-most 1", price="--psi 0.5"):
+        words = ["psidp", "stream", command, *stream.split(), *price.split(), *options.split(), *more]
         monkeypatch.setattr(sys, "argv", words)
         with pytest.raises(SystemExit) as exit:
             main.main()
@@ -136,3 +134,20 @@ def test_a_seal_and_a_column_of_days_take_the_place_of_arrivals(psidp, tmp_path)
     assert (code, len(rows_of(out))) == (0, 6)
     assert rows_of(psidp("publish", *both, "--arrived", "")[1]) == []
     assert (tmp_path / "visits.seal").stat().st_mode & 0o077 == 0
+
+
+def test_a_stream_is_priced_in_any_notion_and_weighs_its_statistics(psidp):
+    plain = json.loads(psidp("plan", "--json", price="--epsilon 1 --delta 1e-6")[1])
+    assert plain["psi"] == pytest.approx(0.2373, abs=1e-3)
+    code, _, err = psidp("plan", "--epsilon", "1", "--delta", "1e-6")
+    assert code == 2
+    assert "psi" in err
+    even, more = (
+        {row["statistic"]: row for row in json.loads(psidp("plan", "--units", "--json", *words)[1])["expected"]}
+        for words in ([], ["--weight", "units:4"])
+    )
+    assert more["units"]["last"] < even["units"]["last"]
+    assert more["count"]["last"] > even["count"]["last"]
+    code, _, err = psidp("plan", "--weight", "mean:4")
+    assert code == 2
+    assert "--weight must be name:number, once for each name of 'count', got 'mean:4'." in err

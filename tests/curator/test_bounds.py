@@ -1,6 +1,7 @@
 """Bounds that nobody knows: chosen privately, near the best ones, at a stated price, failing on no column."""
 
 import json
+from dataclasses import replace
 from math import inf, nan, sqrt
 
 import numpy as np
@@ -12,7 +13,8 @@ from typer.testing import CliRunner
 import psidp
 from psidp import Curator, PrivateGroups, ask
 from psidp.cli.main import app
-from psidp.curator.bounds import BOUNDS_SHARE, SHARES, SIZE_EDGES, Bounds, NoisyBins, seen_range
+from psidp.curator.bounds import BOUNDS_SHARE, SHARES, SIZE_EDGES, Bounds, NoisyBins, chosen_bounds, seen_range
+from psidp.curator.estimate import Estimate, reaching
 from psidp.curator.execute import prepare
 from psidp.curator.notes import answer_of
 from psidp.curator.query import AUTO_SHARE, CLIPPING_SHARE
@@ -91,6 +93,57 @@ def test_edges_are_chosen_where_the_values_are():
     bins = [row["value"] for row in answer if row["statistic"].startswith("histogram")]
     assert 10 <= len(bins) <= 30
     assert sum(bins) == pytest.approx(20_000, abs=100)
+
+
+@pytest.mark.parametrize("q", [0.01, 0.5, 0.9])
+def test_edges_of_quantiles_are_close_where_they_are_asked_for_and_few_where_they_make_noise(q):
+    values = np.sort(np.random.default_rng(7).gamma(2.0, 50.0, 50_000))
+    bins = NoisyBins(np.linspace(0.0, 600.0, 61), np.histogram(values, np.linspace(0.0, 600.0, 61))[0] + 0.0, 5.0)
+    counts, noises = [], []
+    for noise in (1000.0, 10.0):  # a group of middle size has 5 and 500 times a bin's noise
+        edges = np.array(Bounds(0.0, 600.0, 0.0, True, bins).close_edges([q], noise, 10, whole=False))
+        ranks = np.searchsorted(values, edges) / values.size
+        above, below = np.diff(ranks[ranks >= q - 0.005]), np.diff(ranks[ranks <= q + 0.005])
+        assert edges[0] == 0.0
+        assert edges[-1] == 600.0
+        assert min(*above, *below) < 0.3
+        assert min(abs(ranks - q)) < 0.01
+        counts.append(len(edges) - 1)
+        noises.append(sqrt(q**2 * above.size + (1 - q) ** 2 * below.size))  # at the quantile, in a bin's noise
+    assert counts[0] < counts[1] <= 40
+    assert noises[0] < 1.5
+    assert noises[1] < 0.75 * sqrt(counts[1])
+
+
+def test_what_chosen_bounds_take_from_a_mean_is_in_its_interval():
+    """A long tail and much noise: the bounds cut, and the third histogram knows about how much."""
+    values = np.random.default_rng(6).lognormal(3.0, 1.2, 40_000)
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(1, 13)])
+    tails = NoisyBins(edges, np.histogram(values, edges)[0] + 0.0, 1.0)
+    even = np.linspace(0.0, 4096.0, 65)
+    middle = NoisyBins(even, np.histogram(values, even)[0] + 0.0, 1.0)
+    found = chosen_bounds(ask.mean("x", bounds="auto"), middle, tails, noise=200.0, groups=10)
+    truth = np.maximum(values - found.upper, 0.0).mean()
+    assert truth > 0.5
+    assert found.taken[1] == pytest.approx(truth, rel=0.5)
+    assert found.taken[0] == pytest.approx(np.maximum(found.lower - values, 0.0).mean(), abs=0.5)
+    part = Estimate("mean of x", 30.0, 1.0, 28.0, 32.0)
+    assert reaching(part, *found.taken) == replace(part, lower=28.0 - found.taken[0], upper=32.0 + found.taken[1])
+
+
+def test_intervals_of_a_mean_reach_as_far_as_the_notes_say():
+    dice = np.random.default_rng(2)
+    rows = pa.table({"who": np.arange(4000) % 400, "g": np.arange(4000) % 4, "x": dice.lognormal(3.0, 1.2, 4000)})
+    question = Curator(rows, "who")._question(
+        [ask.mean("x", bounds="auto")], ["g"], [0, 1, 2, 3], None, PSI, 10.0, 0.95
+    )
+    drawn = prepare(question, Curator(rows, "who")._engine)()
+    ((_, bounds),), (part,) = drawn.bounds, drawn.parts
+    for (_, said), (plain,) in zip(drawn.rows(0.95), part.estimates(4, 0.95), strict=True):
+        assert (plain.lower - said.lower, said.upper - plain.upper) == pytest.approx(bounds.taken, abs=1e-9)
+    told = f"lower it by {bounds.taken[1]:.2g} on average over all groups"
+    assert sum(bounds.taken) > 0.0
+    assert told in " ".join(answer_of(question, drawn).notes)
 
 
 def test_edges_are_short_decimals():

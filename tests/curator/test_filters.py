@@ -83,7 +83,7 @@ def test_no_condition_that_is_accepted_fails_on_any_row(typed):
         "not " * 60 + "wide = 1",
         ibis._.wide.cast("int8") == 1,
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_what_is_not_listed_is_refused_before_a_row_is_read(where):
     """By schema and form. Of these, JSON against a number and instants of two scales once failed with rows alone."""

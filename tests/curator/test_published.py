@@ -138,7 +138,11 @@ def test_figures_are_bars_with_intervals_and_heat_maps_of_two_columns(tmp_path):
     )
     curator = Curator(rows, "who")
     one = curator.release(ask.count(), ask.mean("v", 0, 9), by="a", groups=["x", "y", None, "z"], psi=1.0)
-    spec = one.figure().to_dict()
+    both = one.figure().to_dict()
+    assert [part["title"]["text"] for part in both["vconcat"]] == ["count by a", "mean of v by a"]
+    assert "config" in both
+    assert not any("config" in part for part in both["vconcat"])
+    spec = one.figure("count").to_dict()
     values = next(iter(spec["datasets"].values())) if "datasets" in spec else spec["data"]["values"]
     assert [v["group"] for v in values] == ["x", "y", "NULL", "z"]
     assert [v["value"] for v in values] == [row["value"] for row in one if row["statistic"] == "count"]
@@ -146,6 +150,10 @@ def test_figures_are_bars_with_intervals_and_heat_maps_of_two_columns(tmp_path):
     assert one.figure("mean of v").to_dict()["title"]["text"] == "mean of v by a"
     two = curator.release(ask.count(), by=["a", "b"], groups={"a": ["x", "y"], "b": [1, 2]}, psi=1.0)
     assert two.figure().to_dict()["layer"][0]["mark"]["type"] == "rect"
+    more = curator.release(ask.count(), ask.mean("v", 0, 9), by=["a", "b"], groups={"a": ["x"], "b": [1]}, psi=1.0)
+    assert [part["layer"][0]["mark"]["type"] for part in more.figure().to_dict()["vconcat"]] == ["rect", "rect"]
+    many = curator.release(ask.histogram("v", range(9)), by="a", groups=["x", "y"], psi=1.0)
+    assert many.figure().to_dict()["title"]["text"] == "histogram of v: [0, 1) by a"
     assert curator.release(ask.histogram("v", [0, 3, 6, 9]), psi=1.0).figure().to_dict()
     assert psidp.figures.save(one.figure(), tmp_path / "a.svg").read_text().startswith("<svg")
     with pytest.raises(ValueError, match="statistic must be one of"):

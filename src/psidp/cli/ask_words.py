@@ -1,12 +1,14 @@
 """Aggregates in words: what stands behind --mean, --ratio, --top and the like on the command line."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from psidp.curator import ask
 
 __all__ = [
-    "bounded", "bounds", "distinct", "edges_of", "errors_of", "largest", "number", "quantiles", "ratio", "weighted_sum",
+    "bounded", "bounds", "distinct", "edges_of", "errors_of", "largest", "number", "quantiles", "ratio", "shared",
+    "weighted_sum",
 ]  # fmt: skip
 
 Words = list[str]
@@ -52,6 +54,18 @@ def _error(word: str) -> tuple[str, float | tuple[float, float]]:
     if not numbers:
         raise ValueError(f"--error must be a number, name:number or name:number:rows, such as count:10, got {word!r}.")
     return ":".join(parts), numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
+
+
+def shared(asks: list[ask.Aggregate], words: Words) -> list[ask.Aggregate]:
+    """The aggregates with the weights that name:number gives them: their shares of psi^2."""
+    weights: dict[str, float] = {}
+    for word in words:
+        name, colon, weight = word.rpartition(":")
+        if not colon or name in weights or name not in {a.name for a in asks}:
+            known = ", ".join(repr(a.name) for a in asks)
+            raise ValueError(f"--weight must be name:number, once for each name of {known}, got {word!r}.")
+        weights[name] = number(weight, word)
+    return [replace(a, weight=weights[a.name]) if a.name in weights else a for a in asks]
 
 
 def edges_of(word: str) -> tuple[str, Any]:

@@ -45,6 +45,11 @@ def _names(paused: tuple[str, ...]) -> str:
     return "everybody" if "" in paused else ", ".join(paused)
 
 
+def _paused(paused: tuple[str, ...]) -> str:
+    """Behind a budget's name: whether nobody may spend, or who may not."""
+    return " (paused)" if "" in paused else f" (paused for {_names(paused)})" if paused else ""
+
+
 def show_report(report: Report, history: list[tuple[str, float]]) -> None:
     """One budget: terms, amounts, chart, changes."""
     b = report.budget
@@ -69,7 +74,7 @@ def show_report(report: Report, history: list[tuple[str, float]]) -> None:
     console.print()
     for change in report.changes:
         who = change.details().get("by", "the calendar")
-        console.print(plain(f"{change.time[:16]}  entry {change.id}  {change.state} by {who}: {change.purpose}"))
+        console.print(plain(f"{change.time[:16]}  entry {change.id}  {change.what()} by {who}: {change.purpose}"))
     for entry in report.units:
         console.print(plain(f"{entry.time[:16]}  entry {entry.id}  {_unit_in_words(entry.details(), b.unit)}"))
     console.print()
@@ -93,7 +98,7 @@ def show_budgets(reports: list[Report]) -> None:
     """All budgets, one line each."""
     rows = table("Budgets", ["budget", "unit", "adjacency"], ["psi", "spent", "left", "since opened"])
     for r in reports:
-        name = plain(r.budget.name + (" (closed)" if r.closed else " (paused)" if r.paused else ""))
+        name = plain(r.budget.name + (" (closed)" if r.closed else _paused(r.paused)))
         amounts = (down(r.cap.psi), up(r.spent.psi), down(r.remaining.psi), up(r.lifetime.psi))
         rows.add_row(name, plain(r.budget.unit), r.budget.adjacency, *amounts)
     console.print(rows)

@@ -1,6 +1,9 @@
 """The demonstration: a clinic's table, a budget, releases, a refusal, a weekly series, tables that agree."""
 
+import os
+import sys
 from pathlib import Path
+from shutil import which
 from typing import Annotated, Any
 
 import typer
@@ -52,9 +55,11 @@ def demo(
     console.print(f"Spent so far: psi = {up(spent.psi)}, kappa = {up(spent.kappa, 2)}, per patient.\n", markup=False)
     for sentence in sentences(spent):
         console.print(f"{sentence}\n", markup=False)
+    command = "psidp" if which("psidp") else os.path.relpath(sys.argv[0])  # ./dev demo installs into .venv
     console.print(
         f"To look at: visits.csv, wards.csv, wards_answer.csv, plan.sql, weekly.svg, tables.svg and ledger.db in "
-        f"{folder}. Next: psidp ledger show {folder / 'ledger.db'}, psidp release table --help, psidp explain --psi 1.",
+        f"{folder}. Next: {command} ledger show {folder / 'ledger.db'}, {command} release table --help, {command} "
+        "explain --psi 1.",
         markup=False,
     )
     ledger.dispose()

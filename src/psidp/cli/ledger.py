@@ -20,8 +20,16 @@ from psidp.present.formatting import up
 
 __all__ = ["app"]
 
+QUESTIONS = """An officer asks: What was spent on this table this year, by whom, for what? `list LEDGER --table
+visits.csv --since 2026`. What is left? `show`. Who allowed the largest? `report`. Who waits for my word? `list LEDGER
+--waiting`. Stop this person: `pause LEDGER --person bob`. What if the file is lost? `export` it regularly; `import`
+brings it back."""
+
 app = typer.Typer(
-    help="A privacy budget that cannot be overspent, lost or forgotten.", no_args_is_help=True, rich_markup_mode=None
+    help="A privacy budget that cannot be overspent, lost or forgotten.",
+    epilog=QUESTIONS,
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -41,7 +49,10 @@ def open_(
     partition: Annotated[list[str], typer.Option("--partition", help="a value of that column; once for each")] = [],  # noqa: B006
     declared_by: Annotated[str, typer.Option("--declared-by", help="who says that no unit lies in two of them")] = "",
     approval_above: Annotated[
-        float | None, typer.Option("--approval-above", help="psi above which a spend needs somebody else's approval")
+        float | None,
+        typer.Option(
+            "--approval-above", help="psi above which a spend needs somebody else's approval, whatever its kappa"
+        ),
     ] = None,
     meant_for: Annotated[str, typer.Option("--table", help="the table that it is meant for")] = "",
     exist_ok: Annotated[bool, typer.Option("--exist-ok", help="accept one that has the same terms")] = False,

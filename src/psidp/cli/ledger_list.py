@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from psidp.cli import options
 from psidp.cli.balance import plain
@@ -41,6 +42,8 @@ def list_(
 ) -> None:
     """List spends, the newest first, a page at a time.
 
+    Where one page holds them all, their total per unit stands below.
+
     Example: psidp ledger list ledger.db --table visits.csv --since 2026
 
     Example: psidp ledger list ledger.db --waiting
@@ -60,16 +63,21 @@ def list_(
         return show_json({"entries": entries, "before": found[-1].id if more else None})
     if not found:
         return console.print(plain("Nothing was found" + (f" for {which.in_words()}." if which.in_words() else ".")))
-    made = table("", ["entry", "time", "budget", "actor", "table", "what for"], ["psi", "kappa"])
+    made = _on_one_line(table("", ["entry", "time", "budget", "actor", "table", "what for"], ["psi", "kappa"]), 1)
     for entry, line in zip(found, lines, strict=True):
         price = (up(line.psi), up(line.kappa)) if entry.state == "spent" else ("", "")
         who = line.actor or "-"
-        purpose = line.purpose if entry.state == "spent" else f"{entry.state}: {line.purpose}"
+        purpose = line.purpose if entry.state == "spent" else f"{entry.what()}: {line.purpose}"
         purpose += f" (approved by {line.approved_by})" if line.approved_by else ""
-        made.add_row(str(line.id), line.time[:16], *map(plain, (line.budget, who, line.table or "-", purpose)), *price)
+        made.add_row(
+            str(line.id), _minute(line.time), *map(plain, (line.budget, who, line.table or "-", purpose)), *price
+        )
     console.print(made)
     if more:
-        console.print(plain(f"Older ones: --before {found[-1].id}"))
+        console.print(plain(f"Older ones: --before {found[-1].id}. What all cost together: psidp ledger report."))
+    elif before is None and state == "spent":
+        for (unit, side), total in book.statement(which).units.items():
+            console.print(plain(f"Together psi {up(total['psi'])} per {unit} ({side}): squares of psi add up."))
     return None
 
 
@@ -108,6 +116,16 @@ def report(
     return typer.echo(f"{output} written", err=True)
 
 
+def _minute(stamp: str) -> str:
+    return stamp[:16].replace("T", " ")
+
+
+def _on_one_line(made: Table, column: int) -> Table:
+    """The table with one column, of times, that is never folded."""
+    made.columns[column].no_wrap, made.columns[column].min_width = True, len("2026-05-09 12:00")
+    return made
+
+
 def _waiting(book: Ledger, budget: str, as_json: bool) -> None:
     """Requests that wait for an answer, and approvals that wait for their spend."""
     found = book.waiting(budget)
@@ -117,9 +135,10 @@ def _waiting(book: Ledger, budget: str, as_json: bool) -> None:
     if not found:
         return console.print("No request waits.")
     made = table("", ["request", "budget", "actor", "table", "what for", "state", "until"], ["psi", "kappa"])
+    made = _on_one_line(made, 6)
     for entry, asked in found:
         event = entry.details()
         state = f"approved, entry {asked.approved}" if asked.approved else "waits"
-        words = (entry.budget, asked.by, event.get("table", "-"), entry.purpose, state, asked.until[:16])
-        made.add_row(str(entry.id), *map(plain, words), up(event["psi"]), up(event["kappa"]))
+        words = (entry.budget, asked.by, event.get("table", "-"), entry.purpose, state)
+        made.add_row(str(entry.id), *map(plain, words), _minute(asked.until), up(event["psi"]), up(event["kappa"]))
     return console.print(made)

@@ -10,6 +10,7 @@ from psidp.cli.ledger_options import Kappa, Name, Part, Table, TableUnit, Where,
 from psidp.ledger import schema
 from psidp.ledger.entry import Entry
 from psidp.ledger.ledger import Ledger
+from psidp.ledger.listing import Selection
 from psidp.present.formatting import up
 
 __all__ = ["approve", "deny", "limit", "pause", "request", "resume", "roles"]
@@ -86,7 +87,8 @@ def limit(
     ledger: Where,
     budget: Name,
     purpose: Why,
-    above: Annotated[float | None, typer.Option("--approval-above", help="psi; without it no spend needs one")] = None,
+    above: Annotated[float | None, typer.Option("--approval-above", help="psi above which a spend needs one")] = None,
+    none: Annotated[bool, typer.Option("--none", help="from now on no spend needs one")] = False,
     actor: Who = "",
     as_json: options.AsJson = False,
 ) -> None:
@@ -94,6 +96,8 @@ def limit(
 
     Example: psidp ledger limit ledger.db survey --approval-above 0.3 --purpose "large ones are looked at"
     """
+    if (above is None) != none:
+        raise ValueError("give --approval-above PSI, or --none where no spend is to need an approval any more.")
     entry = Ledger(ledger).limit(budget, above, purpose=purpose, actor=actor)
     said = "No spend" if above is None else f"A spend of more than psi {above:g}"
     say(entry, f"{said} of budget {budget} needs an approval, from entry {entry.id} on.", as_json)
@@ -115,8 +119,15 @@ def pause(
 
     Example: psidp ledger pause ledger.db --person bob --purpose "has left"
     """
-    made = Ledger(ledger).pause(budget, purpose=purpose, person=person, actor=actor)
+    book = Ledger(ledger)
+    made = book.pause(budget, purpose=purpose, person=person, actor=actor)
     _stopped(made, "paused", person, as_json)
+    if person and not book.list(Selection(actor=person), size=1):
+        typer.echo(
+            f"Nobody has spent here under the name {person!r}. Names are taken to the letter: psidp ledger list "
+            f"{ledger} shows who did.",
+            err=True,
+        )
 
 
 def resume(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -18,19 +18,20 @@ NOTIONS = (
 )  # fmt: skip
 """The quantities that can name a Gaussian mechanism, as flags."""
 Notions = dict[str, float]
+Made = TypeVar("Made")
 Unit = Annotated[str, typer.Option("--unit", help="whose data is protected: record, patient, household")]
 Adjacent = Annotated[str, typer.Option("--adjacency", help="add-remove, replace-one or zero-out")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
 
 
-def with_notions(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_notions(*names: str) -> Callable[[Callable[..., Made]], Callable[..., Made]]:
     """A command whose parameter `notions` is one flag for each name; it gets a dict of those that were given."""
 
-    def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    def expanded(command: Callable[..., Made]) -> Callable[..., Made]:
         @wraps(command)
-        def called(**values: Any) -> None:
+        def called(**values: Any) -> Made:
             given = {name: value for name in names if (value := values.pop(name)) is not None}
-            command(**values, notions=given)
+            return command(**values, notions=given)
 
         parameters: list[Parameter] = []
         for parameter in signature(command, eval_str=True).parameters.values():

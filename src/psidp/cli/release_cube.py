@@ -65,6 +65,7 @@ def release_cube(
     ledger: given.LedgerAt = "",
     budget: given.BudgetName = "",
     purpose: given.Purpose = "",
+    actor: given.Actor = "",
     retry_key: given.RetryKey = "",
     engine: given.EngineAt = "",
     name: given.TableName = "",
@@ -86,11 +87,11 @@ def release_cube(
     --up-to 2 --psi 0.5 --ledger ledger.db --budget survey -o tables
     """
     if bool(unit_column) == rows_are_units:
-        raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
+        raise ValueError(given.NO_UNIT)
     if output and not _free(Path(output)):
         raise ValueError(f"the output must be an empty folder, or one that can be made, got {output!r}.")
     curator = Curator(
-        source, unit_column or None, ledger=Ledger(ledger) if ledger else None, budget=budget or None,
+        source, unit_column or None, ledger=Ledger(ledger, actor=actor) if ledger else None, budget=budget or None,
         name=name or None,
         adjacency=check_adjacency(adjacency) if adjacency else None, protects=protects or None, engine=engine or None,
         same_unit=same_unit, types=dict(map(column_type, types)),

@@ -15,7 +15,18 @@ from rich.text import Text
 
 from psidp.cli import options, publishing
 from psidp.cli import table_options as given
-from psidp.cli.ask_words import bounded, distinct, edges_of, errors_of, largest, number, quantiles, ratio, weighted_sum
+from psidp.cli.ask_words import (
+    bounded,
+    distinct,
+    edges_of,
+    errors_of,
+    largest,
+    number,
+    quantiles,
+    ratio,
+    shared,
+    weighted_sum,
+)
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console, table
 from psidp.curator import ask
@@ -82,12 +93,14 @@ def release_table(
     groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, a,b,c or 1..12")] = "",
     private_groups: Annotated[str, typer.Option("--private-groups", help="choose the groups: kappa:at_most")] = "",
     where: given.Where = [],  # noqa: B006
+    weight: given.Weights = [],  # noqa: B006
     contribution: given.Contribution = "1",
     confidence: given.Confidence = 0.95,
     clipping_share: given.ClippingShare = CLIPPING_SHARE,
     ledger: given.LedgerAt = "",
     budget: given.BudgetName = "",
     purpose: given.Purpose = "",
+    actor: given.Actor = "",
     retry_key: given.RetryKey = "",
     engine: given.EngineAt = "",
     name: given.TableName = "",
@@ -125,12 +138,13 @@ def release_table(
         *map(distinct, distinct_of),
         *map(largest, top),
     ]
+    asks = shared(asks, weight)
     if bool(unit_column) == rows_are_units:
-        raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
+        raise ValueError(given.NO_UNIT)
     publishing.check_files(output, figure)
     publishing.check_steps(asks, whole, non_negative, suppress_below)
     curator = Curator(
-        source, unit_column or None, ledger=Ledger(ledger) if ledger else None, budget=budget or None,
+        source, unit_column or None, ledger=Ledger(ledger, actor=actor) if ledger else None, budget=budget or None,
         name=name or None,
         adjacency=check_adjacency(adjacency) if adjacency else None, protects=protects or None, engine=engine or None,
         same_unit=same_unit, types=dict(map(column_type, types)), missing=missing or None,
@@ -241,6 +255,9 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
     if as_json:
         return show_json(plan.to_dict())
     typer.echo(plan.summary())
+    if sys.stdout.isatty():
+        lines = sum(sql.count("\n") + 1 for sql in plan.sql)
+        return typer.echo(f"What would run has {lines:,} lines of SQL: add `| less` to see them below this.")
     for place, sql in enumerate(plan.sql, 1):
         typer.echo(f"\n-- query {place} of {len(plan.sql)}\n{sql}")
     return None
@@ -272,5 +289,7 @@ def shown(answer: Answer) -> Any:
 
 
 def _shown_number(x: float) -> str:
-    """Two places, or four digits of a small number; none where it is whole."""
-    return f"{x:,.0f}" if x == round(x, 0) else f"{x:,.2f}" if abs(x) >= 10 else f"{x:.4g}"
+    """Two places, or four digits of a small number; fewer where it has fewer."""
+    if not abs(x) >= 10:
+        return f"{x:.4g}"
+    return f"{x:,.0f}" if x == round(x, 0) else f"{x:,.1f}" if x == round(x, 1) else f"{x:,.2f}"

@@ -11,9 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from psidp.cli import options
-from psidp.cli.ask_words import bounds
+from psidp.cli import table_options as given
+from psidp.cli.ask_words import bounds, shared
 from psidp.cli.json_output import show_json
 from psidp.cli.release_table import column_type, groups_of
+from psidp.cli.table_options import NO_UNIT
 from psidp.cli.tables import console, table
 from psidp.curator import ask
 from psidp.curator.answer import packed
@@ -25,7 +27,8 @@ __all__ = ["app"]
 
 app = typer.Typer(
     help="Publish numbers of a table again every week, at one price.\n\nplan, open, publish and show take the same "
-    "options: what is asked, how often, and who pays.",
+    "options: what is asked, how often, and who pays. psi, or "
+    "another notion such as --epsilon and --delta, is what all periods cost together; it is paid once.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -37,15 +40,16 @@ def _option(flag: str, help: str) -> Any:
     return typer.Option(flag, help=help)
 
 
+@options.with_notions(*options.NOTIONS)
 def _stream(
     source: Annotated[str, typer.Argument(help="a .parquet, .csv or .duckdb file; with --engine a table's name")],
     name: Annotated[str, _option("--name", "what the stream is called in the ledger")],
-    psi: Annotated[float, _option("--psi", "what all periods cost together, paid once, (0,inf)")],
     every: Annotated[str, _option("--every", "day, week, month, quarter or year")],
     since: Annotated[str, _option("--since", "first day of the first period, such as 2026-01-05")],
     periods: Annotated[int, _option("--periods", "how many there will be at most")],
     ledger: Annotated[str, _option("--ledger", "where spending is written down: a file or postgresql://")],
     budget: Annotated[str, _option("--budget", "the budget that pays")],
+    notions: options.Notions,
     arrived: Annotated[str, _option("--arrived", "the column that says when a row came into the table")] = "",
     seal: Annotated[str, _option("--seal", "or a secret file of yours that keeps closed periods; with --dated")] = "",
     dated: Annotated[str, _option("--dated", "with --seal: the column of the day that a row is about")] = "",
@@ -55,6 +59,7 @@ def _stream(
     count: Annotated[bool, _option("--count", "how many rows")] = False,
     units: Annotated[bool, _option("--units", "how many different units")] = False,
     sum_of: Annotated[Words, _option("--sum", "column:lower:upper")] = [],  # noqa: B006
+    weight: given.Weights = [],  # noqa: B006
     at_most: Annotated[int | None, _option("--at-most", "in so many periods a unit counts, its first ones")] = None,
     apart: Annotated[int, _option("--apart", "a unit counts where it has no row so many periods before, less 1")] = 1,
     each: Annotated[str, _option("--each", "a unit counts once in each month, quarter, year or so many periods")] = "",
@@ -68,19 +73,20 @@ def _stream(
     table_name: Annotated[str, _option("--table", "which table of a .duckdb file")] = "",
     types: Annotated[Words, _option("--type", "column:type of a .csv file, such as age:int64")] = [],  # noqa: B006
     same_unit: Annotated[str, _option("--same-unit", "why another unit column names the budget's units")] = "",
+    actor: given.Actor = "",
 ) -> tuple[Curator, Stream]:
     """The stream that the options speak of; nothing is read."""
     if bool(unit_column) == rows_are_units:
-        raise ValueError("units must be named by --unit-column COLUMN, or else --rows-are-units.")
+        raise ValueError(NO_UNIT)
     curator = Curator(
-        source, unit_column or None, ledger=Ledger(ledger), budget=budget, engine=engine or None,
+        source, unit_column or None, ledger=Ledger(ledger, actor=actor), budget=budget, engine=engine or None,
         name=table_name or None, types=dict(map(column_type, types)), same_unit=same_unit,
     )  # fmt: skip
-    asks = [ask.count()] * count + [ask.units()] * units + [ask.sum(*bounds(word)) for word in sum_of]
+    asks = shared([ask.count()] * count + [ask.units()] * units + [ask.sum(*bounds(word)) for word in sum_of], weight)
     bucket: Any = int(each) if each.isdecimal() else each or None
     kind: Any = every
     made = curator.stream(
-        name, *asks, psi=psi, every=kind, since=since, periods=periods, arrived=arrived or None,
+        name, *asks, **notions, every=kind, since=since, periods=periods, arrived=arrived or None,
         totals="sealed" if seal or dated else None, dated=dated or None, seal=seal or None, at_most=at_most,
         apart=apart, each=bucket, by=by, groups=groups_of(curator, by, groups, ""), where=where,
         contribution=contribution, windows=windows, confidence=confidence, wait=_hours(wait_hours),

@@ -5,6 +5,8 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "NO_UNIT",
+    "Actor",
     "AdjacencyOrBudgets",
     "BudgetName",
     "ClippingShare",
@@ -24,6 +26,7 @@ __all__ = [
     "TableName",
     "Types",
     "UnitColumn",
+    "Weights",
     "Where",
     "Words",
 ]
@@ -36,6 +39,9 @@ Source = Annotated[
 UnitColumn = Annotated[str, typer.Option("--unit-column", help="names units of privacy, such as patient_id")]
 RowsAreUnits = Annotated[bool, typer.Option("--rows-are-units", help="every row is its own unit")]
 Where = Annotated[Words, typer.Option("--where", help="\"age >= 18 and ward in ('A', 'B')\"; may be repeated")]
+Weights = Annotated[
+    Words, typer.Option("--weight", help="share of psi^2: 'mean of cost:2' has twice the others'; may be repeated")
+]
 Contribution = Annotated[str, typer.Option("--contribution", help="rows' worth a unit may add, or auto")]
 Confidence = Annotated[float, typer.Option("--confidence", help="chance that an interval covers, (0,1)")]
 ClippingShare = Annotated[
@@ -44,6 +50,7 @@ ClippingShare = Annotated[
 LedgerAt = Annotated[str, typer.Option("--ledger", help="where spending is written down: a file or postgresql://")]
 BudgetName = Annotated[str, typer.Option("--budget", help="the budget that pays")]
 Purpose = Annotated[str, typer.Option("--purpose", help="why, for the ledger")]
+Actor = Annotated[str, typer.Option("--actor", help="who asks, for the ledger; the login name unless told")]
 RetryKey = Annotated[
     str, typer.Option("--retry-key", help="idempotency key: asked again, the stored answer comes back")
 ]
@@ -59,4 +66,9 @@ Protects = Annotated[str, typer.Option("--protects", help="whose data is protect
 SameUnit = Annotated[
     str, typer.Option("--same-unit", help="why another unit column names the budget's units, in words")
 ]
+NO_UNIT = (
+    "units must be named by --unit-column COLUMN, the column that says whose data a row is, or else --rows-are-units, "
+    "where every row is somebody of its own."
+)
+"""The refusal of a table without a unit of privacy."""
 PlanOnly = Annotated[bool, typer.Option("--plan", help="show what would run, cost and be worth; spend nothing")]

@@ -112,7 +112,7 @@ class Answer:
     def figure(self, statistic: str = "") -> Any:
         """A picture: bars with intervals, or a heat map where two columns make groups; see psidp.figures.save.
 
-        statistic: which of its numbers; the first unless told.
+        statistic: which of its numbers; each unless told, below each other; the first where there are more than six.
         """
         return import_module("psidp.present.figures").answer(self, statistic)
 

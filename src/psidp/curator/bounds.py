@@ -6,6 +6,7 @@ the tails. Bounds are then chosen among the edges of the last one, by the error 
 seen an exact number.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, inf, log2, log10, sqrt
@@ -61,6 +62,9 @@ PER_BIN, FEWEST, MOST = 3.0, 4, 64
 CLOSE_FEWEST, CLOSE_MOST = 8, 128
 """Bins of quantiles whose edges are chosen."""
 
+WIDEST, WIDEN = 0.25, 0.4
+"""Part of all rows that a bin beside a quantile may hold; and by which part of their distance from it others widen."""
+
 FINER = 4
 """Bounds are sought at quarters of the third histogram's bins."""
 
@@ -85,13 +89,15 @@ class NoisyBins:
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What was chosen: bounds, about which share of the rows lies outside, and the values' quantiles where edges are
-    wanted. `seen` is False where no value could be told from noise."""
+    wanted. `seen` is False where no value could be told from noise. `taken` is about how much clipping at the lower and
+    at the upper bound moves a row, on average over all rows."""
 
     lower: float
     upper: float
     outside: float
     seen: bool
     bins: NoisyBins | None = None
+    taken: tuple[float, float] = (0.0, 0.0)
 
     def even_edges(self, *, whole: bool = False) -> tuple[float, ...]:
         """10 to 25 bins of equal width, 1, 2 or 5 times a power of ten, over the bounds; fewer for whole numbers that
@@ -106,20 +112,36 @@ class Bounds:
         first, last = floor(self.lower / unit * of), ceil(self.upper / unit * of)
         return tuple(k * unit / of for k in range(first, max(last, first + 1) + 1))
 
-    def close_edges(self, noise: float, groups: int, *, whole: bool) -> tuple[float, ...]:
-        """Edges for quantiles: half of them evenly spaced, half with about equally many rows between them; half way
-        between whole numbers if `whole`. As many as let a bin of a group of middle size stand above its noise."""
-        rows = 0.0 if self.bins is None else self.bins.rows / groups
-        bins = int(min(CLOSE_MOST, max(CLOSE_FEWEST, rows / (2.0 * noise))))
-        found = np.linspace(self.lower, self.upper, bins // 2 + 1)
+    def close_edges(self, at: Sequence[float], noise: float, groups: int, *, whole: bool) -> tuple[float, ...]:
+        """Edges for these quantiles, close around each and further apart away from it, in ranks of all groups together;
+        half way between whole numbers if `whole`."""
+        found = np.linspace(self.lower, self.upper, CLOSE_FEWEST + 1)
         if self.bins is not None:
             below, rising = _cumulated(self.bins)
-            ranks = np.linspace(below[0], below[-1], bins // 2 + 1)
-            found = np.concatenate([found, np.interp(ranks, rising, self.bins.edges)])
+            ranks = below[0] + (below[-1] - below[0]) * _close_ranks(at, self.bins.rows / groups / noise)
+            found = np.interp(ranks, rising, self.bins.edges)
         found = np.floor(found) + 0.5 if whole else found
         low, high = (floor(self.lower) - 0.5, ceil(self.upper) + 0.5) if whole else (self.lower, self.upper)
         inner = np.unique(found[(found > low) & (found < high)])
         return (low, *map(float, inner), high)
+
+
+def _close_ranks(at: Sequence[float], rows: float) -> Floats:
+    """Ranks for the edges of bins, if a group of middle size has so many rows in units of a bin's noise.
+
+    At the q-quantile, noise of sqrt(q^2 (bins above) + (1 - q)^2 (bins below)) bins' noise hides ranks, and a bin's own
+    width h hides h of them. With bins of equal width, (1 - q)/h above, both are the same at h^(3/2) = 2 q sqrt(1 - q) /
+    rows, and likewise below. From there on bins widen with their distance from q, so that a group whose quantile lies
+    elsewhere finds edges, too, and few bins make noise.
+    """
+    found = [0.0, 1.0]
+    for q in at:
+        for side, part in ((1.0, q * sqrt(1.0 - q)), (-1.0, (1.0 - q) * sqrt(q))):
+            step, rank = min(WIDEST, (2.0 * part / rows) ** (2.0 / 3.0)), q
+            while 0.0 < rank < 1.0:
+                found.append(rank)
+                rank += side * max(step, 1.0 / CLOSE_MOST, WIDEN * abs(rank - q))
+    return np.unique(np.array(found))
 
 
 def seen_range(sizes: NoisyBins) -> tuple[int, int] | None:
@@ -189,7 +211,9 @@ def chosen_bounds(aggregate: Aggregate, middle: NoisyBins, tails: NoisyBins, noi
     found = _rounded(Bounds(float(fine.edges[i]), float(fine.edges[j]), 0.0, True, kept))
     middles = (fine.edges[1:] + fine.edges[:-1]) / 2.0
     inside = float(fine.counts[(middles >= found.lower) & (middles <= found.upper)].sum()) / kept.rows
-    return replace(found, outside=min(1.0, max(0.0, 1.0 - inside)))
+    below, above = np.maximum(found.lower - middles, 0.0), np.maximum(middles - found.upper, 0.0)
+    taken = tuple(max(0.0, float(fine.counts @ moved)) / kept.rows for moved in (below, above))
+    return replace(found, outside=min(1.0, max(0.0, 1.0 - inside)), taken=(taken[0], taken[1]))
 
 
 def _without_noise(tails: NoisyBins) -> NoisyBins | None:

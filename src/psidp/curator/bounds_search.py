@@ -51,7 +51,7 @@ class BoundsSearch:
         if aggregate.kind == "histogram":
             return replace(aggregate, bounds="chosen", edges=bounds.even_edges(whole=whole))
         if aggregate.kind == "quantiles":
-            edges = bounds.close_edges(self._noise(aggregate), len(self.groups), whole=whole)
+            edges = bounds.close_edges(aggregate.at, self._noise(aggregate), len(self.groups), whole=whole)
             return replace(aggregate, bounds="chosen", edges=edges)
         return replace(aggregate, bounds="chosen", lower=bounds.lower, upper=bounds.upper)
 

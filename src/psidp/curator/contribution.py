@@ -134,8 +134,10 @@ def _squared_error(aggregate: Aggregate, norms: UnitNorms, groups: int, psi: flo
     rows = norms.total * (1.0 - lost) / groups
     if not rows > 0.0:
         return noise**2
-    bins = aggregate.bins if aggregate.kind == "quantiles" else 1
-    return RATIOS[aggregate.kind] * bins * (noise / rows) ** 2 + (DIFFERENCE * lost) ** 2
+    bins, range_ = (
+        (aggregate.bins, 0.5) if aggregate.kind == "quantiles" else (1, 1.0)
+    )  # half the range of ranks is 0.5
+    return RATIOS[aggregate.kind] * bins * (noise / rows) ** 2 + (DIFFERENCE * range_ * lost) ** 2
 
 
 def _bins() -> list[tuple[float, float]]:

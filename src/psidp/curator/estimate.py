@@ -19,6 +19,7 @@ from psidp.strategies.residual_plan import ResidualPlan
 
 __all__ = [
     "CLIPPING", "NOISE", "RANK", "Estimate", "Noisy", "count_flag", "crossing", "estimates", "flagged", "largest",
+    "reaching",
 ]  # fmt: skip
 
 NOISE = "noise"
@@ -36,8 +37,9 @@ CLIPPING = "clipping"
 RANK = "rank"
 """Noise could have put another group in this one's place among the largest."""
 
-PATIENCE = 0.5
-"""Part of the half width that an estimated bias may have. With the whole of it intervals cover 0.93 instead of 0.95."""
+PATIENCE, PATIENCE_AT_EDGES = 0.5, 1.0
+"""Part of the half width that an estimated bias may have. With the whole of it intervals cover 0.93 instead of 0.95;
+those of quantiles end at edges, up to a bin beyond what noise asks for, and cover 0.95 all the same."""
 
 FEW, LEAST, LEAST_OF_FEW = 4, 0.01, 0.05
 """Clipped units are taken to differ by at least 0.01 of the half range; 0.05 where fewer than four groups can tell."""
@@ -240,16 +242,22 @@ def flagged(aggregate: Aggregate, groups: Sequence[Sequence[Estimate]], lost: fl
         return [list(estimates) for estimates in groups]
     columns = list(zip(*groups, strict=True))
     differ = [_difference(aggregate, column) if aggregate.kind in RATIOS else nan for column in columns]
-    return [[_judged(e, lost, d) for e, d in zip(estimates, differ, strict=True)] for estimates in groups]
+    patience = PATIENCE_AT_EDGES if aggregate.kind == "quantiles" else PATIENCE
+    return [[_judged(e, lost, d, patience) for e, d in zip(estimates, differ, strict=True)] for estimates in groups]
 
 
-def _judged(estimate: Estimate, lost: float, difference: float) -> Estimate:
+def _judged(estimate: Estimate, lost: float, difference: float, patience: float) -> Estimate:
     """One number, flagged if its bias may be too large."""
     kept = max(1.0 - lost, 1e-12)
     bias = lost * difference if difference == difference else abs(estimate.value) * lost / kept
-    if bias <= PATIENCE * 0.5 * (estimate.upper - estimate.lower):
+    if bias <= patience * 0.5 * (estimate.upper - estimate.lower):
         return estimate
     return replace(estimate, flag=", ".join(filter(None, (estimate.flag, CLIPPING))))
+
+
+def reaching(mean: Estimate, below: float, above: float) -> Estimate:
+    """A mean whose interval also holds what its bounds took from a row on average: `below` and `above` of them."""
+    return replace(mean, lower=mean.lower - below, upper=mean.upper + above)
 
 
 def _difference(aggregate: Aggregate, column: Sequence[Estimate]) -> float:

@@ -17,7 +17,7 @@ from psidp.curator.contribution import UnitNorms, best_contribution, largest_con
 from psidp.curator.contribution_sql import BIN, SIZES, Totals
 from psidp.curator.distinct_sql import DistinctTotals
 from psidp.curator.engine import Engine
-from psidp.curator.estimate import Estimate, Noisy, estimates, flagged, largest
+from psidp.curator.estimate import Estimate, Noisy, estimates, flagged, largest, reaching
 from psidp.curator.groups import Key, PrivateGroups, plain_key
 from psidp.curator.query import Query
 from psidp.guarantee import Guarantee
@@ -44,12 +44,15 @@ class Part:
     noisy: Noisy
     norms: UnitNorms | None
 
-    def estimates(self, groups: int, confidence: float) -> list[list[Estimate]]:
-        """What it says of each group, flagged where clipping may have moved it."""
+    def estimates(self, groups: int, confidence: float, bounds: Bounds | None = None) -> list[list[Estimate]]:
+        """What it says of each group, flagged where clipping may have moved it; with what chosen bounds took."""
         lost = nan if self.norms is None else self.norms.lost(self.contribution)[0]
         level = 1.0 - (1.0 - confidence) / groups if self.aggregate.top else confidence
         found = [estimates(self.aggregate, self.lattice, self.noisy, group, level) for group in range(groups)]
-        return flagged(self.aggregate, found, lost)
+        found = flagged(self.aggregate, found, lost)
+        if bounds is None or self.aggregate.kind != "mean":
+            return found
+        return [[reaching(e, *bounds.taken) for e in group] for group in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,11 @@ class Drawn:
 
     def rows(self, confidence: float) -> tuple[tuple[Key, Estimate], ...]:
         """Group by group what is said of each; after that the largest groups, where those are asked for."""
-        judged = [(part.aggregate.top, part.estimates(len(self.groups), confidence)) for part in self.parts]
+        chosen_for, n = {a.name: bounds for a, bounds in self.bounds}, len(self.groups)
+        judged = [
+            (part.aggregate.top, part.estimates(n, confidence, chosen_for.get(part.aggregate.name)))
+            for part in self.parts
+        ]
         said = [(key, e) for i, key in enumerate(self.groups) for top, part in judged if not top for e in part[i]]
         for top, part in judged:
             chosen = largest([group[0] for group in part], top, confidence) if top else []

@@ -209,15 +209,19 @@ def keys_from_text(words: str, name: str, kind: Any) -> list[Any]:
         >>> import ibis
         >>> keys_from_text("1..4", "month", ibis.dtype("int64"))
         [1, 2, 3, 4]
-        >>> keys_from_text("EWR, JFK", "origin", ibis.dtype("string"))
-        ['EWR', 'JFK']
+        >>> keys_from_text('North, "South, harbour"', "branch", ibis.dtype("string"))
+        ['North', 'South, harbour']
     """
     first, dots, last = words.partition("..")
     if dots and all(end.strip().removeprefix("-").isdecimal() for end in (first, last)):
         if not int(first) <= int(last):
             raise ValueError(f"groups of {name!r} must count up, such as 1..12, got {words!r}.")
         return [key_from_text(str(number), name, kind) for number in range(int(first), int(last) + 1)]
-    return [key_from_text(word.strip(), name, kind) for word in words.split(",")]
+    try:
+        listed = next(csv.reader([words], skipinitialspace=True, strict=True), [""])
+    except csv.Error:
+        raise ValueError(f"groups of {name!r} must close the quotes that they open, got {words!r}.") from None
+    return [key_from_text(word.strip(), name, kind) for word in listed]
 
 
 def _tuple(key: Any, by: Sequence[str]) -> Key:

@@ -101,7 +101,9 @@ def _collated(backend: Any, sql: str, name: str) -> bool:
     """Whether a text has a collation of its own: then it compares with one of these at most."""
     tests = ", ".join(f"{_quoted(name)} = ('' COLLATE {collation})" for collation in ("nocase", "nfc"))
     try:
-        backend.con.execute(f"DESCRIBE SELECT {tests} FROM ({sql})")
+        backend.con.execute(
+            f"DESCRIBE SELECT {tests} FROM ({sql})"
+        ).fetchall()  # a result left open bars the next query
     except Exception:
         return True
     return False

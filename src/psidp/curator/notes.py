@@ -117,7 +117,19 @@ def _chosen(aggregate: Aggregate, bounds: Bounds) -> str:
         low, high = aggregate.edges[0], aggregate.edges[-1]
         return f"{aggregate.name}: {aggregate.bins} bins from {low:.6g} to {high:.6g}, {paid}."
     outside = f"; about {bounds.outside:.2g} of the rows lie outside" if bounds.outside > 0.001 else ""
-    return f"{aggregate.name}: bounds [{bounds.lower:.6g}, {bounds.upper:.6g}], {paid}{outside}."
+    ends = f"[{bounds.lower:.6g}, {bounds.upper:.6g}]"
+    return f"{aggregate.name}: bounds {ends}, {paid}{outside}.{_taken(aggregate, bounds)}"
+
+
+def _taken(aggregate: Aggregate, bounds: Bounds) -> str:
+    """How far the intervals of a mean reach for what its bounds take."""
+    below, above = bounds.taken
+    if aggregate.kind != "mean" or not below + above > 0.0:
+        return ""
+    return (
+        f" They raise a value by {below:.2g} and lower it by {above:.2g} on average over all groups, by which each "
+        "interval reaches further down and up; a group with longer tails loses more."
+    )
 
 
 def private_groups(asked: Query) -> str:
