@@ -14,6 +14,7 @@ OTHERS = {
     "__main__",
     "device",
     "timing",
+    "correlated_training",
     "training_models",
     "cube_peers",
     "curator_peers",

@@ -9,10 +9,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from site_docstrings import arrays, plain, separate, trimmed, without_overloads
+
 DOCS = Path(__file__).parent
 MADE = DOCS / "reference" / "made"
 EXTRA = DOCS / "_extra"
 PICTURES = DOCS / "_static" / "made"
+DRAWN = ("densities", "roc", "profile")
+"""Figures of `psidp.figures` that the pages show, each for light and for dark."""
 
 ELSEWHERE = {
     "theory": ("Smaller formulae", ["psidp.theory"]),
@@ -33,10 +37,12 @@ def setup(app: Any) -> dict[str, bool]:
 
     stand_in: Any = _MockObject  # of torch and others; `Optimizer | None` is a type, and Sphinx's has no bar
     stand_in.__or__ = stand_in.__ror__ = lambda self, other: self
-    ModuleAnalyzer.analyze = _without_overloads(ModuleAnalyzer.analyze)
+    ModuleAnalyzer.analyze = without_overloads(ModuleAnalyzer.analyze)
     app.connect("builder-inited", lambda app: make())
     app.connect("autodoc-process-signature", arrays)
-    app.connect("autodoc-process-docstring", plain, priority=1)
+    app.connect("autodoc-process-docstring", separate, priority=1)
+    app.connect("autodoc-process-docstring", plain, priority=2)
+    app.connect("doctree-read", trimmed)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -54,39 +60,6 @@ def make() -> None:
     _write(MADE / "http.md", "\n".join(_http()))
     _explorer()
     _pictures()
-
-
-def _without_overloads(analyze: Any) -> Any:
-    """One signature for each function: that of numbers says nothing that the names do not."""
-
-    def analyzed(self: Any) -> None:
-        analyze(self)
-        self.overloads = {}
-
-    return analyzed
-
-
-def arrays(app: Any, what: str, name: str, value: Any, options: Any, signature: str, returned: str) -> Any:
-    """The signature of what takes arrays: names alone, for every argument may be a number or an array."""
-    if signature is None or "ndarray" not in f"{signature}{returned}":
-        return None
-    parameters = inspect.signature(value).parameters.values()
-    return str(inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in parameters])), ""
-
-
-def plain(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Bars and stars of a docstring's sentences are themselves; those of formulae and examples are left alone."""
-    apart = False
-    if what in ("property", "attribute", "data"):
-        lines.insert(0, "")  # else napoleon takes what stands before a colon for the type
-    for number, line in enumerate(lines):
-        if not line.strip():
-            apart = False
-        apart = apart or line.lstrip().startswith((">>>", ".. "))
-        if not apart:
-            parts = re.split(r"(`+[^`]*`+)", line)
-            parts[::2] = [re.sub(r"(?<!\\)([|*])", r"\\\1", part) for part in parts[::2]]
-            lines[number] = "".join(parts)
 
 
 def front_page() -> dict[str, list[str]]:
@@ -182,22 +155,18 @@ def _http() -> list[str]:
 
 
 def _explorer() -> None:
+    """The explorer itself; explorer.html is the page about it."""
     from psidp.present.web.standalone import standalone_page
 
-    _write(EXTRA / "explorer.html", standalone_page())
+    _write(EXTRA / "explore.html", standalone_page())
 
 
 def _pictures() -> None:
     """Figures of the pages, each for light and for dark."""
     import psidp
 
-    guarantee = psidp.Guarantee(1.0)
-    figures = psidp.figures
-    for name, chart in {
-        "densities": figures.densities(guarantee),
-        "roc": figures.roc(guarantee),
-        "profile": figures.profile(guarantee),
-    }.items():
+    for name in DRAWN:
+        chart = getattr(psidp.figures, name)(psidp.Guarantee(1.0))
         for look, spec in {"light": chart.to_json(), "dark": _dark(chart.to_json())}.items():
             _write(PICTURES / f"{name}-{look}.svg", _svg(spec))
 

@@ -1,16 +1,15 @@
 """What many floors are tested on: the command line, SQLite files, a PostgreSQL server, a Spark session."""
 
-import importlib.util
 import itertools
 import os
-import shutil
 import sys
 
 import pytest
 
+import sparks
 from postgres import Server, why_no_server
 from psidp import Ledger
-from psidp.cli import main
+from psidp.cli import main, tables
 
 _count = itertools.count()
 
@@ -64,46 +63,23 @@ def postgres(server):
 @pytest.fixture(scope="session")
 def spark():
     """An Ibis connection to a Spark session in this process."""
-    reason = why_no_spark()
+    reason = sparks.why_no_spark()
     if reason and os.environ.get("CI") == "true":
         pytest.fail(f"Spark is needed: {reason}")
     if reason:
         pytest.skip(f"Spark: {reason}")
     import ibis
-    from pyspark.sql import SparkSession
 
-    quiet = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "1g",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.log.level": "ERROR",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.adaptive.enabled": "false",
-    }
-    builder = SparkSession.builder.master("local[1]")
-    for name, value in quiet.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = sparks.session()
     yield ibis.pyspark.connect(session)
     session.stop()
-
-
-def why_no_spark():
-    """Empty where a session can be started, else the reason."""
-    if importlib.util.find_spec("pyspark") is None:
-        return "it is not installed (pip install 'psidp[spark]')"
-    if shutil.which("java") is None:
-        return "there is no Java runtime (Debian: apt-get install openjdk-17-jre-headless)"
-    return ""
 
 
 @pytest.fixture
 def run(capsys, monkeypatch):
     """The command as a user would type it: exit code, standard output, standard error."""
+
+    monkeypatch.setattr(tables.console, "_width", None)  # it keeps what COLUMNS was when it was made, in another test
 
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["psidp", *map(str, words)])

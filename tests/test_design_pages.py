@@ -14,6 +14,7 @@ CLAIMS = {
     "correlated.md": 6,
     "cubes.md": 9,
     "curator.md": 17,
+    "distributed.md": 5,
     "noise.md": 13,
     "strategies.md": 8,
     "streams.md": 9,

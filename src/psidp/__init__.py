@@ -7,7 +7,7 @@ names stand in __init__.pyi.
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     # values
