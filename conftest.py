@@ -6,6 +6,7 @@ and seeds of its own, made from its name. PSIDP_EXAMPLES=fresh draws everything 
 fuzz` sets as well, afresh but so that the same seed repeats it.
 """
 
+import gc
 import os
 import random
 import sys
@@ -58,6 +59,7 @@ class ScriptedEntropy:
 
 
 entropy = ScriptedEntropy()
+os.register_at_fork(after_in_child=gc.freeze)  # to end a DuckDB connection of the parent in a child crashes the child
 
 
 def pytest_configure():

@@ -1,6 +1,8 @@
 """Records of any form become examples one by one, of one public shape, here or in worker processes."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -89,6 +91,35 @@ def test_records_read_by_workers_have_fresh_random_numbers_and_the_callers_stay(
     drawn = torch.cat([numbers for _, numbers in records.batches([np.arange(30)] * 4)])
     assert len(drawn.unique()) > 115  # of 2^24: five collisions among 120 have a chance below 1e-15
     assert torch.equal(torch.get_rng_state(), before)
+
+
+AFTER_A_QUERY = """
+import gc
+import duckdb, numpy as np, torch
+from psidp.bridges.torch.training.records import Records
+
+class Collecting:
+    def __len__(self):
+        return 8
+    def __getitem__(self, number):
+        gc.collect()
+        return torch.ones(2), number
+
+records = Records(Collecting(), torch.device("cpu"), workers=2)
+gc.disable()
+connection = duckdb.connect()
+connection.sql("select sum(i * random()) from range(1000000) t(i)").fetchall()
+circle = [connection]
+circle.append(circle)
+del connection, circle  # garbage now, with threads that no forked process has
+read = records.batches([np.arange(8)] * 4)
+print([numbers.tolist() for _, numbers in read] == [list(range(8))] * 4)
+"""
+
+
+def test_workers_leave_the_garbage_of_the_process_that_forked_them_alone():
+    ran = subprocess.run([sys.executable, "-c", AFTER_A_QUERY], capture_output=True, text=True, check=False)
+    assert ran.stdout == "True\n", ran.stderr
 
 
 def test_a_draw_of_nobody_has_the_shapes_of_the_others():

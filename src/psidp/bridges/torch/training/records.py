@@ -1,6 +1,8 @@
 """The records: the private data as a trainer reads it, by number, onto the model's device."""
 
+import gc
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -75,8 +77,11 @@ class Records:
             num_workers=self._workers,
             collate_fn=self._stack,
             generator=torch.Generator(),  # the caller's generator stays as it is
+            worker_init_fn=_own_garbage_only,
         )
-        for pair in loader:
+        with _no_collection():  # workers begin here, forked or not
+            pairs = iter(loader)
+        for pair in pairs:
             yield self._placed(pair)
 
     def zeros(self) -> tuple[Examples, Examples]:
@@ -146,6 +151,24 @@ class _Stacked:
         if self._like is None:
             return alone[0]
         return _joined(self._like[0], [x for x, _ in alone]), _joined(self._like[1], [y for _, y in alone])
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage is collected meanwhile, here or in processes that are forked meanwhile."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _own_garbage_only(_: int) -> None:
+    """A worker leaves what it inherited alone: the end of a DuckDB connection whose threads stayed behind crashes."""
+    gc.freeze()
+    gc.enable()
 
 
 def _joined(like: Any, parts: list[Any]) -> Any:
