@@ -5,6 +5,7 @@ from itertools import permutations
 from math import comb
 
 import mpmath
+import numpy as np
 import pytest
 import torch
 from scipy.stats import binom, chi2, poisson
@@ -12,7 +13,7 @@ from torch import nn
 
 from psidp.bridges.torch import PrivateStep
 from psidp.bridges.torch.step.examples import micro_batches
-from psidp.bridges.torch.step.slots import RARE, enough, even, order, overflow
+from psidp.bridges.torch.step.slots import RARE, cheapest, enough, even, order, overflow, packed
 
 CPU = torch.device("cpu")
 
@@ -132,20 +133,125 @@ def test_every_example_is_in_one_place_and_empty_places_hold_zeros(total, slots,
     assert sorted(found) == list(range(1, total + 1))
 
 
-def test_how_many_micro_batches_there_are_does_not_depend_on_the_draw():
-    step = PrivateStep(
-        nn.Linear(2, 1), nn.functional.mse_loss, clip=1.0, noise_multiplier=1.0, expected_batch=4, micro_batch=2
-    )
-    calls = []
-    recorded = step._recorded
+def counted(step):
+    """How many micro-batches each call computes from now on."""
+    calls, recorded = [], step._recorded
     step._recorded = lambda *some, **more: calls.append(1) or recorded(*some, **more)
-    numbers = set()
-    for n in (0, 3, step.slots):
+
+    def many(n):
         calls.clear()
         step(torch.randn(n, 2), torch.randn(n, 1))
-        numbers.add(len(calls))
-    assert numbers == {step.slots // 2}
+        return len(calls)
+
+    return many
+
+
+SMALL = {"clip": 1.0, "noise_multiplier": 1.0, "expected_batch": 4, "micro_batch": 2}
+
+
+def test_where_empty_places_are_computed_their_number_does_not_depend_on_the_draw():
+    step = PrivateStep(nn.Linear(2, 1), nn.functional.mse_loss, empty="computed", **SMALL)
+    many = counted(step)
+    assert {many(n) for n in (0, 3, step.slots)} == {step.slots // 2}
     assert comb(step.slots, 3) > 1000  # places enough to be somewhere else each time
+    with pytest.raises(ValueError, match=r'empty .* must be "skipped" or "computed", got None'):
+        PrivateStep(nn.Linear(2, 1), nn.functional.mse_loss, empty=None, **SMALL)
+
+
+def test_micro_batches_with_nobody_in_them_are_skipped():
+    step = PrivateStep(nn.Linear(2, 1), nn.functional.mse_loss, **SMALL)
+    many = counted(step)
+    assert many(0) == 0
+    assert {many(3) for _ in range(40)} == {2, 3}  # three examples in two places each: as the lot has it
+    assert many(step.slots) == step.slots // 2
+
+
+@pytest.mark.parametrize(
+    ("total", "slots", "size"), [(0, 12, 4), (5, 12, 4), (12, 12, 4), (7, 30, 8), (9, 0, 4), (3, 7, 1)]
+)
+def test_packed_examples_keep_their_places_in_as_few_micro_batches_as_the_fullest_needs(total, slots, size):
+    who = order(total, slots)
+    found = packed(who, size)
+    assert found.size % size == 0
+    assert sorted(found[found >= 0]) == list(range(total))
+    at, now = ({int(one): k % size for k, one in enumerate(where) if one >= 0} for where in (who, found))
+    assert at == now
+    loads = [list(at.values()).count(place) for place in range(size)]
+    assert found.size == size * max(loads)
+
+
+def test_to_leave_one_out_leaves_the_places_of_the_others_packed_or_not():
+    for _ in range(200):
+        who = order(20, 41)
+        gone = np.where(who == 7, -1, who)
+        at, now = ({int(one): k % 6 for k, one in enumerate(packed(where, 6)) if one >= 0} for where in (who, gone))
+        assert {one: place for one, place in at.items() if one != 7} == now
+
+
+def test_work_is_that_of_the_products_and_convolutions_of_forward_and_backward_pass():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, groups=1), nn.Flatten(), nn.Linear(4 * 36, 5))
+    x, y = torch.randn(7, 3, 6, 6), torch.zeros(7, dtype=torch.long)
+    found = set()
+    for n in (1, 7):
+        step = PrivateStep(
+            model, nn.functional.cross_entropy, clip=1.0, noise_multiplier=1.0, expected_batch=7, micro_batch=7
+        )
+        step.gradients(x[:n], y[:n])
+        found.add(step._work)
+    convolution, product = 2 * 4 * 36 * 27, 2 * 144 * 5
+    assert found == {2 * convolution + 2 * product}  # of an image nobody asks the gradient; that of rows comes later
+
+
+def test_a_size_is_chosen_that_is_cheaper_by_simulation_and_only_where_it_is():
+    rng = np.random.default_rng(5)
+    for begin, each in ((8e-3, 5e-3), (2e-3, 1e-5), (6e-3, 1e-3), (1e-3, 1e-2)):
+        for expected, size in ((64, 43), (256, 189), (64, 129)):
+            slots = enough(float(expected))
+            chosen = cheapest(slots, float(expected), size, begin=begin, each=each)
+            times = {}
+            for m in (chosen, size):
+                rows = -(-slots // m)
+                fullest = rng.multivariate_hypergeometric([rows] * m, expected, 400).max(axis=1).mean()
+                times[m] = fullest * (begin + each * m)
+            assert chosen == size or times[chosen] < 0.97 * times[size]
+    assert cheapest(129, 64.0, 43, begin=8e-3, each=5e-3) == 8
+    assert cheapest(129, 64.0, 43, begin=8e-3, each=1e-5) == 43
+    assert cheapest(10**6, 9e5, 256, begin=1e-3, each=1.0) == 256  # hardly any place is empty there
+
+
+class Slow(nn.Module):
+    """A model that takes long for its three parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.frozen = nn.Linear(2, 900), nn.Linear(900, 900).requires_grad_(False)
+        self.head = nn.Linear(900, 1)
+
+    def forward(self, x):
+        for _ in range(30):
+            x = self.frozen(self.inner(x)).tanh() if x.shape[-1] == 2 else self.frozen(x).tanh()
+        return self.head(x)
+
+
+def test_a_step_settles_on_smaller_micro_batches_where_that_is_faster_and_places_never_get_fewer(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    told = {"clip": 1.0, "noise_multiplier": 1.0, "expected_batch": 64}
+    step = PrivateStep(Slow(), nn.functional.mse_loss, **told)
+    before = step.kappa, step.slots, step.micro_batch
+    assert before[2] == 43
+    assert step.settle() == 43  # nothing was seen yet
+    step.gradients(torch.zeros(1, 2), torch.zeros(1, 1))
+    assert step.settle() == step.micro_batch == 8
+    assert step.slots == 136
+    assert step.kappa < before[0]
+    for fixed in ({"micro_batch": 40}, {"slots": 0}, {"memory": 10**9}, {"empty": "computed"}):
+        other = PrivateStep(Slow(), nn.functional.mse_loss, **told, **fixed)
+        size = other.micro_batch
+        other.gradients(torch.zeros(1, 2), torch.zeros(1, 1))
+        assert other.settle() == size
+    quick = PrivateStep(nn.Linear(2, 1), nn.functional.mse_loss, **told)
+    quick.gradients(torch.zeros(1, 2), torch.zeros(1, 1))
+    assert quick.settle() == 43
 
 
 @pytest.mark.parametrize(("mean", "slots"), [(1e7, 10_225_000), (2.0**40, 2**40 + 5 * 2**20), (1.0, 40), (64.0, 130)])

@@ -12,6 +12,7 @@ from psidp.bridges.torch import PrivateStep
 from psidp.bridges.torch.step import private_step as step_module
 from psidp.bridges.torch.step.batch_dependence import dependence
 from psidp.bridges.torch.step.clipping import ClippedTotals
+from psidp.bridges.torch.step.slots import order
 
 QUIET = 2.0**-90
 """A noise multiplier that leaves nothing to see, for the deterministic part."""
@@ -118,6 +119,20 @@ def test_neighbouring_draws_in_the_same_places_differ_by_at_most_the_clip(name, 
         step(x, y)
         assert moved(seen[0], seen[-1]) + step.undefined > 0
         assert moved(seen[0], seen[-1]) <= step._totals().bound ** 2
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("size", [2, 5, 8])
+def test_examples_that_are_packed_add_the_same_integers(name, size, seen):
+    torch.manual_seed(size)
+    model, examples = MODELS[name][0](), MODELS[name][1]
+    x, y = examples(9), torch.randint(0, 4, (9,))
+    for _ in range(5):
+        who = order(9, 40)
+        for empty in ("computed", "skipped"):
+            made(model, micro_batch=size, empty=empty)(x, y, places=who)
+    assert seen[0::2] == seen[1::2]
+    assert all(map(any, seen))
 
 
 @pytest.mark.parametrize("name", MODELS)

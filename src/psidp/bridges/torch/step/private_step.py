@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from math import ceil, inf, ldexp, nextafter
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from psidp.bridges.torch.step.per_layer_clip import LayeredTotals, PerLayerClip
 from psidp.bridges.torch.step.ranks import ALONE, Ranks
 from psidp.bridges.torch.step.recording import Recording
 from psidp.bridges.torch.step.rng import Watch, renew, set_aside
-from psidp.bridges.torch.step.slots import RARE, enough, even, order, overflow
+from psidp.bridges.torch.step.slots import RARE, cheapest, enough, even, order, overflow, packed
 from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
 from psidp.bridges.torch.step.user_places import seated, weighed
 from psidp.bridges.torch.step.vmap_refusal import refusal
@@ -33,6 +33,9 @@ MEMORY, FEWEST, MOST = 2**31, 16, 256
 
 ROWS = 2**34
 """On a GPU gradients of single examples are kept if they take no more than these bytes: else they are formed twice."""
+
+BEGIN, EVERY, SPEED = 1.5e-3, 0.13e-3, 6e10
+"""On a CPU: seconds to begin a micro-batch, more for each parameter tensor, operations a second of each thread."""
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
 CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
@@ -71,14 +74,17 @@ class PrivateStep:
         noise_multiplier: sigma over clip, in [2^-100, 2^100].
         expected_batch: what the sum is divided by, the expected size of a draw: sampling rate times size of the data.
         micro_batch: examples at a time at most; micro-batches are all of one size, filled up with zeros. Unless told,
-            the expected draw, or 256, or fewer for a large model.
+            the expected draw, or 256, or fewer for a large model; on a CPU from the second call on, or after `settle`,
+            perhaps fewer still, where that leaves fewer places empty and takes less time.
         memory: bytes that gradients of single examples may take. Without micro_batch, it follows from them. On a GPU
             these gradients are kept where they fit, into 2^34 bytes unless told; where they do not, activations and
             output gradients are kept, and gradients formed twice from them, a few at a time. Activations come on top.
-        slots: places, all of which are computed; empty ones cost as much as full ones. Unless told, so many that a
-            Poisson draw exceeds them once in 2^40 steps: 2.0 times a draw of 64, 1.48 of 256, 1.23 of 1,024, 1.11 of
-            4,096. With 0, only as many as were drawn: then one other example changes its place with a neighbour, and
-            can move the sum by up to twice the clip more.
+        slots: places; an empty one beside a full one costs as much. Unless told, so many that a Poisson draw exceeds
+            them once in 2^40 steps: 2.0 times a draw of 64, 1.48 of 256, 1.23 of 1,024, 1.11 of 4,096. With 0, only as
+            many as were drawn: then one other example changes its place with a neighbour, and can move the sum by up to
+            twice the clip more.
+        empty: what happens to micro-batches in which nobody is. "skipped", with all examples moved into as few as hold
+            them, each in its place; or "computed": then their number does not depend on the draw.
         kappa: or the chance at most of a draw to exceed the places, from which slots follow.
         noise: what adds the noise, where it is not independent from step to step; PrivateTrainer gives it.
         examples_per_user: for privacy of users instead of examples. What is clipped is then the mean gradient of a user
@@ -105,6 +111,7 @@ class PrivateStep:
         memory: int | None = None,
         slots: int | None = None,
         kappa: float | None = None,
+        empty: Literal["skipped", "computed"] = "skipped",
         noise: Noise | None = None,
         examples_per_user: int | None = None,
         ranks: Ranks = ALONE,
@@ -130,14 +137,21 @@ class PrivateStep:
                 "expected_batch (the expected size of a draw, a public number) must be in (0, inf), "
                 f"got expected_batch={expected_batch}."
             )
+        if empty not in ("skipped", "computed"):
+            raise ValueError(
+                f'empty (micro-batches with nobody in them) must be "skipped" or "computed", got {empty!r}.'
+            )
+        self._packs = empty == "skipped"
         self.examples_per_user = None if examples_per_user is None else whole("examples_per_user", examples_per_user)
         self._each = self.examples_per_user or 1
+        self._told_slots = slots is not None
         self.micro_batch, self.slots = self._places(self._size(micro_batch, memory), slots, _chance(kappa, slots))
         room = ROWS if memory is None else memory
         fits = self._device.type == "cuda" and self.micro_batch * self._each * bytes_of_one(self.parameters) <= room
         self._as_rows = fits or noise is not None  # units of correlated noise are too coarse for rounded factors
-        self._most_places = max(self.slots, self.micro_batch, ceil(self.expected_batch))
-        self._fineness = fineness_for(self._most_places) if noise is None else noise.fineness
+        free = micro_batch is None and memory is None and self.slots > 0 and self._packs
+        self.settled, self._work = not (free and self._device.type == "cpu"), 0.0
+        self._count_places()
         self._tracked: TrackedClip | None = None
         if isinstance(self.clipping, AdaptiveClip):
             self._tracked = TrackedClip(self.clipping, self.noise_multiplier, self.expected_batch)
@@ -193,7 +207,10 @@ class PrivateStep:
         """
         seats = seated(users, count(inputs, targets), self.examples_per_user)
         self._refuse_another_model()
+        if places is None:
+            self.settle()
         who = order(seats.units, self.slots) if places is None else places
+        who = packed(who, self.micro_batch) if self._packs else who
         totals = self._totals()
         undefined = self._undefined.to(self._device, copy=True)
         for some, wanted, live, weights in seats.micro_batches(inputs, targets, who, self.micro_batch, self._device):
@@ -204,6 +221,26 @@ class PrivateStep:
         if self._tracked is not None and isinstance(totals, ClippedTotals):
             self._tracked.move(totals.factors, totals.unit, self._ranks)
         self._undefined = undefined
+
+    def settle(self) -> int:
+        """The micro_batch from now on: chosen by the time it takes, once, if none was given and an example was seen.
+
+        By public numbers alone: places, which never get fewer, parameters, threads, and the operations that an
+        example's shape needs.
+        """
+        if self._watched and not self.settled:
+            begin, speed = BEGIN + EVERY * len(self.parameters), SPEED * torch.get_num_threads()
+            how = {"begin": begin, "each": self._work * self._each / speed}
+            self.place(cheapest(self.slots, self.expected_batch, self.micro_batch, ranks=self._ranks.size, **how))
+        return self.micro_batch
+
+    def place(self, micro_batch: int) -> None:
+        """Take micro-batches of this size from now on, as `settle` does, or as rank 0 has settled."""
+        if micro_batch != self.micro_batch:
+            self.micro_batch = micro_batch
+            self.slots = self.slots if self._told_slots else micro_batch * ceil(self.slots / micro_batch)
+            self._count_places()
+        self.settled = True
 
     def gradients(
         self, inputs: Examples, targets: Examples, users: Any = None, *, seed: bytes | None = None
@@ -238,6 +275,11 @@ class PrivateStep:
             return LayeredTotals(self.parameters, self.clipping, **how)
         return ClippedTotals(list(self.parameters.values()), self.clip, **how)
 
+    def _count_places(self) -> None:
+        """How far totals can reach, and so how fine their units are."""
+        self._most_places = max(self.slots, self.micro_batch, ceil(self.expected_batch))
+        self._fineness = fineness_for(self._most_places) if self._noise is None else self._noise.fineness
+
     @property
     def _sigma(self) -> float:
         """The noise of a step's totals, in units, never rounded down."""
@@ -269,8 +311,8 @@ class PrivateStep:
                 return self._loss_of_one(inputs, targets, self._model)
 
         each = vmap(loss_of_one, randomness="different")
-        watch = nullcontext() if modes in self._watched else Watch()
-        with set_aside(self._device), _steady(), split(self._model), watch:
+        watch = None if modes in self._watched else Watch()
+        with set_aside(self._device), _steady(), split(self._model), watch or nullcontext():
             renew(self._device, seed)
             try:
                 with torch.enable_grad():
@@ -282,6 +324,8 @@ class PrivateStep:
                 raise told from error
         model.check()
         self._watched.add(modes)
+        if watch is not None:
+            self._work = watch.work / count(inputs, targets)
         self._copied |= {name for name, c in recording.contributions.items() if c.copied}
         return recording
 

@@ -15,6 +15,8 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from psidp.bridges.torch.step.work import operations
+
 __all__ = ["BY_VALUE", "Watch", "renew", "set_aside"]
 
 BY_VALUE = ("_sample_dirichlet", "_standard_gamma", "binomial", "poisson", "rrelu")
@@ -60,7 +62,10 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
     """Refuses random numbers that one example could move for the others.
 
     Those of operators that draw more for some data than for other, and those of generators that `renew` does not reach.
+    It adds up what the products of the pass take, in `work`.
     """
+
+    work = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -79,4 +84,6 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                 "its numbers depend on how many examples came before. Leave it out, and torch's own is taken."
             )
         operator: Callable[..., Any] = func
-        return operator(*args, **given)
+        out = operator(*args, **given)
+        self.work += operations(func.overloadpacket, args, out)
+        return out

@@ -81,6 +81,7 @@ class PrivateTrainer:
         expected_batch: a public number to divide sums by; unless told, q times the number of records, which is then
             public too.
         micro_batch, memory: examples at a time at most, or the bytes for their gradients; see PrivateStep.
+        empty: "skipped" or "computed", what happens to micro-batches in which nobody is; see PrivateStep.
         schedule: a torch LRScheduler, stepped with the optimizer.
         ledger, budget, purpose: who pays. The whole run is one entry, written before the first step.
         checkpoint: a file to keep the run in; beside it goes a journal, its name with `.steps`. If there is a run in
@@ -136,6 +137,7 @@ class PrivateTrainer:
         expected_batch: float | None = None,
         micro_batch: int | None = None,
         memory: int | None = None,
+        empty: Literal["skipped", "computed"] = "skipped",
         schedule: LRScheduler | None = None,
         ledger: Ledger | None = None,
         budget: str = "",
@@ -179,7 +181,7 @@ class PrivateTrainer:
         )
         self._step = PrivateStep(
             model, loss, clip=clip, noise_multiplier=multiplier_of(self.run), expected_batch=divisor,
-            micro_batch=micro_batch, memory=memory, slots=slots, noise=self._noise,
+            micro_batch=micro_batch, memory=memory, slots=slots, empty=empty, noise=self._noise,
             examples_per_user=examples_per_user, ranks=self._ranks,
         )  # fmt: skip
         self._update.check_holds(model, self._step.parameters)
@@ -271,15 +273,19 @@ class PrivateTrainer:
         return self.training
 
     def _rehearse(self) -> None:
-        """Before anything is paid: one example of zeros, in the shape of the first record, through model and loss."""
-        if self._keep.begun:
+        """Before anything is paid: one example of zeros, in the shape of the first record, through model and loss.
+
+        What that takes decides how many examples are computed at a time, unless told; so a run that goes on has it too.
+        """
+        if self._keep.begun and self._step.settled:
             return
         try:
             self._step.gradients(*self._records.zeros(), *self._units.of(np.zeros(1, np.int64)))
         except Exception as error:
-            error.add_note("Found with an example of zeros, before the first step: nothing was spent.")
+            spent = "" if self._keep.begun else ", before the first step: nothing was spent"
+            error.add_note(f"Found with an example of zeros{spent}.")
             raise
-        self._ranks.meet()
+        self._step.place(self._ranks.told(self._step.settle()))
 
     def _train(self, tally: Tally, last: int, watch: Any, validate: Any) -> None:
         """Steps until `last` of them were started; a checkpoint every so often and at the end."""
