@@ -150,7 +150,7 @@ def _ours(model: Any, loss: Any, inputs: Any, targets: Any, full: bool) -> Calla
         slots=len(inputs) if full else None, ranks=Ranks.joined(),
     )  # fmt: skip
     step.gradients(inputs[:1], targets[:1])
-    step.settle()
+    step.places.settle()
     deals = Deals(Ranks.joined(), All(), step.slots, step.micro_batch)
     records, draws = Records((inputs, targets), torch.device("cpu")), deals.draws(count())  # type: ignore[arg-type]
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)

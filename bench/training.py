@@ -90,7 +90,7 @@ def contender(name: str, kind: str, seed: int) -> Callable[[], Any]:
             slots=None if kind == "ours" else 0,
         )  # fmt: skip
         step.gradients(inputs[:1], targets[:1])
-        step.settle()
+        step.places.settle()
         return partial(step, inputs, targets, places=typical(step, len(inputs)))
     step = opacus_step(kind, model, len(inputs), len(inputs), CLIP, NOISE)
     return partial(step, inputs, targets)

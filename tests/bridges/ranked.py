@@ -20,7 +20,7 @@ from torch import nn
 
 import psidp
 from psidp.bridges.torch import AdaptiveClip, PerLayerClip, PrivateTrainer
-from psidp.bridges.torch.step import adaptive_clip, clipping, private_step
+from psidp.bridges.torch.step import adaptive_clip, clipping, places
 from psidp.bridges.torch.step.per_layer_clip import LayeredTotals
 from psidp.bridges.torch.step.private_step import PrivateStep
 from psidp.bridges.torch.step.ranks import Ranks
@@ -111,7 +111,7 @@ class Script:
         clipping.add_noise_ = correlated.add_noise_ = noise
         adaptive_clip.add_noise_ = drawn("count", REAL)
         batches.poisson_batch = drawn("coins", batches.poisson_batch)
-        private_step.order = deals.order = drawn("places", private_step.order)
+        places.order = deals.order = drawn("places", places.order)
         write = PrivateStep._write
 
         def written(step, noisy, scale):
@@ -165,8 +165,8 @@ def scripted(rank, name, parts):
     script = Script(parts)
     run_state.token_hex = lambda size: "ab" * size  # classes are salted with it
     made = trainer(rank, **SETTINGS[name])
-    made._step.slots = SIZE  # the same micro-batches on any number of ranks
-    made._step.micro_batch = 6
+    made._step.places.slots = SIZE  # the same micro-batches on any number of ranks
+    made._step.places.micro_batch = 6
     script.put(rank)
     if parts:  # one noise for all layers, as ranks have it
         LayeredTotals.noisy = lambda totals, sigma: clipping.noisy(totals.taken(), sigma)

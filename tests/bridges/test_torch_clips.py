@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 import psidp
 from psidp.bridges.torch import AdaptiveClip, PerLayerClip, PrivateStep, PrivateTrainer
-from psidp.bridges.torch.step import adaptive_clip, private_step
+from psidp.bridges.torch.step import adaptive_clip, places
 from psidp.bridges.torch.step.adaptive_clip import shared
 from psidp.bridges.torch.step.clipping import ClippedTotals
 
@@ -232,7 +232,7 @@ def joint(monkeypatch):
 def test_neighbouring_draws_move_totals_and_count_by_the_joint_bound_at_most(name, clip, rows, joint, monkeypatch):
     if not rows:
         monkeypatch.setattr("psidp.bridges.torch.step.contribution.Factors.smaller_as_rows", False)
-    monkeypatch.setattr(private_step, "order", lambda total, slots: np.arange(total))
+    monkeypatch.setattr(places, "order", lambda total, slots: np.arange(total))
     torch.manual_seed(4)
     make, examples = MODELS[name]
     model, (x, y) = make(), examples(6)

@@ -197,7 +197,7 @@ def test_work_is_that_of_the_products_and_convolutions_of_forward_and_backward_p
             model, nn.functional.cross_entropy, clip=1.0, noise_multiplier=1.0, expected_batch=7, micro_batch=7
         )
         step.gradients(x[:n], y[:n])
-        found.add(step._work)
+        found.add(step.places.work)
     convolution, product = 2 * 4 * 36 * 27, 2 * 144 * 5
     assert found == {2 * convolution + 2 * product}  # of an image nobody asks the gradient; that of rows comes later
 
@@ -239,19 +239,19 @@ def test_a_step_settles_on_smaller_micro_batches_where_that_is_faster_and_places
     step = PrivateStep(Slow(), nn.functional.mse_loss, **told)
     before = step.kappa, step.slots, step.micro_batch
     assert before[2] == 43
-    assert step.settle() == 43  # nothing was seen yet
+    assert step.places.settle() == 43  # nothing was seen yet
     step.gradients(torch.zeros(1, 2), torch.zeros(1, 1))
-    assert step.settle() == step.micro_batch == 8
+    assert step.places.settle() == step.micro_batch == 8
     assert step.slots == 136
     assert step.kappa < before[0]
     for fixed in ({"micro_batch": 40}, {"slots": 0}, {"memory": 10**9}, {"empty": "computed"}):
         other = PrivateStep(Slow(), nn.functional.mse_loss, **told, **fixed)
         size = other.micro_batch
         other.gradients(torch.zeros(1, 2), torch.zeros(1, 1))
-        assert other.settle() == size
+        assert other.places.settle() == size
     quick = PrivateStep(nn.Linear(2, 1), nn.functional.mse_loss, **told)
     quick.gradients(torch.zeros(1, 2), torch.zeros(1, 1))
-    assert quick.settle() == 43
+    assert quick.places.settle() == 43
 
 
 @pytest.mark.parametrize(("mean", "slots"), [(1e7, 10_225_000), (2.0**40, 2**40 + 5 * 2**20), (1.0, 40), (64.0, 130)])

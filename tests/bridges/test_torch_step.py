@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 from psidp.bridges.torch import PrivateStep
-from psidp.bridges.torch.step import private_step as step_module
+from psidp.bridges.torch.step import places
 from psidp.bridges.torch.step.batch_dependence import dependence
 from psidp.bridges.torch.step.clipping import ClippedTotals
 from psidp.bridges.torch.step.slots import order
@@ -110,7 +110,7 @@ def test_neighbouring_draws_in_the_same_places_differ_by_at_most_the_clip(name, 
     x, y = hostile(examples(8)), torch.randint(0, 4, (8,))
     who = np.random.default_rng(micro_batch).permutation(11)
     who[who >= 8] = -1
-    monkeypatch.setattr(step_module, "order", lambda total, slots: who)
+    monkeypatch.setattr(places, "order", lambda total, slots: who)
     step = made(model, micro_batch=micro_batch)
     step(x, y)
     everyone = who.copy()

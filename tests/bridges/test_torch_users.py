@@ -138,7 +138,7 @@ def test_neighbouring_draws_by_user_differ_by_at_most_the_clip_in_exact_integers
                 others = list(dict.fromkeys(users[there].tolist()))
                 places = np.full(step.slots, -1)
                 places[[3 * everyone[name] for name in others]] = np.arange(len(others))
-                monkeypatch.setattr("psidp.bridges.torch.step.private_step.order", lambda total, slots, p=places: p)
+                monkeypatch.setattr("psidp.bridges.torch.step.places.order", lambda total, slots, p=places: p)
                 moved.append(units_of_a_draw(step, inputs[there], targets[there], users[there], monkeypatch))
             for one in moved[1:]:
                 assert squares(np.array(moved[0], dtype=object) - np.array(one, dtype=object)) <= bound**2

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
-from math import ceil, inf, ldexp, nextafter
-from typing import Any, Literal, Protocol, cast
+from math import inf, ldexp, nextafter
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -17,10 +17,10 @@ from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of, fineness_
 from psidp.bridges.torch.step.examples import Examples, count, mapped
 from psidp.bridges.torch.step.hugging_face import split
 from psidp.bridges.torch.step.per_layer_clip import LayeredTotals, PerLayerClip
+from psidp.bridges.torch.step.places import Empty, Places
 from psidp.bridges.torch.step.ranks import ALONE, Ranks
 from psidp.bridges.torch.step.recording import Recording
 from psidp.bridges.torch.step.rng import Watch, renew, set_aside
-from psidp.bridges.torch.step.slots import RARE, cheapest, enough, even, order, overflow, packed
 from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
 from psidp.bridges.torch.step.user_places import seated, weighed
 from psidp.bridges.torch.step.vmap_refusal import refusal
@@ -28,14 +28,8 @@ from psidp.symbols import Symbol, finite, symbol, whole
 
 __all__ = ["PrivateStep"]
 
-MEMORY, FEWEST, MOST = 2**31, 16, 256
-"""Unless told, so many examples at a time that their gradients would take these bytes, or between 16 and 256."""
-
 ROWS = 2**34
 """On a GPU gradients of single examples are kept if they take no more than these bytes: else they are formed twice."""
-
-BEGIN, EVERY, SPEED = 1.5e-3, 0.13e-3, 6e10
-"""On a CPU: seconds to begin a micro-batch, more for each parameter tensor, operations a second of each thread."""
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
 CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
@@ -74,8 +68,8 @@ class PrivateStep:
         noise_multiplier: sigma over clip, in [2^-100, 2^100].
         expected_batch: what the sum is divided by, the expected size of a draw: sampling rate times size of the data.
         micro_batch: examples at a time at most; micro-batches are all of one size, filled up with zeros. Unless told,
-            the expected draw, or 256, or fewer for a large model; on a CPU from the second call on, or after `settle`,
-            perhaps fewer still, where that leaves fewer places empty and takes less time.
+            the expected draw, or 256, or fewer for a large model; on a CPU, from the second call on, fewer still where
+            that leaves fewer places empty and takes less time.
         memory: bytes that gradients of single examples may take. Without micro_batch, it follows from them. On a GPU
             these gradients are kept where they fit, into 2^34 bytes unless told; where they do not, activations and
             output gradients are kept, and gradients formed twice from them, a few at a time. Activations come on top.
@@ -111,7 +105,7 @@ class PrivateStep:
         memory: int | None = None,
         slots: int | None = None,
         kappa: float | None = None,
-        empty: Literal["skipped", "computed"] = "skipped",
+        empty: Empty = "skipped",
         noise: Noise | None = None,
         examples_per_user: int | None = None,
         ranks: Ranks = ALONE,
@@ -137,21 +131,17 @@ class PrivateStep:
                 "expected_batch (the expected size of a draw, a public number) must be in (0, inf), "
                 f"got expected_batch={expected_batch}."
             )
-        if empty not in ("skipped", "computed"):
-            raise ValueError(
-                f'empty (micro-batches with nobody in them) must be "skipped" or "computed", got {empty!r}.'
-            )
-        self._packs = empty == "skipped"
         self.examples_per_user = None if examples_per_user is None else whole("examples_per_user", examples_per_user)
         self._each = self.examples_per_user or 1
-        self._told_slots = slots is not None
-        self.micro_batch, self.slots = self._places(self._size(micro_batch, memory), slots, _chance(kappa, slots))
+        one = bytes_of_one(self.parameters) * self._each
+        self.places = Places(
+            self.expected_batch, micro_batch=micro_batch, memory=memory, slots=slots, kappa=kappa, empty=empty,
+            bytes_of_one=one, each=self._each, tensors=len(self.parameters), ranks=ranks.size,
+            chooses=self._device.type == "cpu",
+        )  # fmt: skip
         room = ROWS if memory is None else memory
-        fits = self._device.type == "cuda" and self.micro_batch * self._each * bytes_of_one(self.parameters) <= room
+        fits = self._device.type == "cuda" and self.micro_batch * one <= room
         self._as_rows = fits or noise is not None  # units of correlated noise are too coarse for rounded factors
-        free = micro_batch is None and memory is None and self.slots > 0 and self._packs
-        self.settled, self._work = not (free and self._device.type == "cpu"), 0.0
-        self._count_places()
         self._tracked: TrackedClip | None = None
         if isinstance(self.clipping, AdaptiveClip):
             self._tracked = TrackedClip(self.clipping, self.noise_multiplier, self.expected_batch)
@@ -159,6 +149,21 @@ class PrivateStep:
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
         self._watched: set[tuple[bool, ...]] = set()
         self._copied: set[str] = set()
+
+    @property
+    def micro_batch(self) -> int:
+        """Examples at a time; on a CPU, where none was given, until the first pass the most that there can be."""
+        return self.places.micro_batch
+
+    @property
+    def slots(self) -> int:
+        """Places for the examples of a draw; 0 where there are as many as are drawn."""
+        return self.places.slots
+
+    @property
+    def _fineness(self) -> int:
+        """Bits of the bound on what an example adds: so few that totals of all places are exact."""
+        return fineness_for(self.places.most) if self._noise is None else self._noise.fineness
 
     def __repr__(self) -> str:
         return (
@@ -182,9 +187,7 @@ class PrivateStep:
     @property
     def kappa(self) -> float:
         """Chance at most that an example more or less makes another change its place, in a step with Poisson draws."""
-        if self.micro_batch == 1:
-            return 0.0
-        return overflow(self.expected_batch, self.slots) if self.slots else 1.0
+        return self.places.kappa
 
     @property
     def copied(self) -> list[str]:
@@ -208,9 +211,8 @@ class PrivateStep:
         seats = seated(users, count(inputs, targets), self.examples_per_user)
         self._refuse_another_model()
         if places is None:
-            self.settle()
-        who = order(seats.units, self.slots) if places is None else places
-        who = packed(who, self.micro_batch) if self._packs else who
+            self.places.settle()
+        who = self.places.arranged(seats.units if places is None else places)
         totals = self._totals()
         undefined = self._undefined.to(self._device, copy=True)
         for some, wanted, live, weights in seats.micro_batches(inputs, targets, who, self.micro_batch, self._device):
@@ -221,26 +223,6 @@ class PrivateStep:
         if self._tracked is not None and isinstance(totals, ClippedTotals):
             self._tracked.move(totals.factors, totals.unit, self._ranks)
         self._undefined = undefined
-
-    def settle(self) -> int:
-        """The micro_batch from now on: chosen by the time it takes, once, if none was given and an example was seen.
-
-        By public numbers alone: places, which never get fewer, parameters, threads, and the operations that an
-        example's shape needs.
-        """
-        if self._watched and not self.settled:
-            begin, speed = BEGIN + EVERY * len(self.parameters), SPEED * torch.get_num_threads()
-            how = {"begin": begin, "each": self._work * self._each / speed}
-            self.place(cheapest(self.slots, self.expected_batch, self.micro_batch, ranks=self._ranks.size, **how))
-        return self.micro_batch
-
-    def place(self, micro_batch: int) -> None:
-        """Take micro-batches of this size from now on, as `settle` does, or as rank 0 has settled."""
-        if micro_batch != self.micro_batch:
-            self.micro_batch = micro_batch
-            self.slots = self.slots if self._told_slots else micro_batch * ceil(self.slots / micro_batch)
-            self._count_places()
-        self.settled = True
 
     def gradients(
         self, inputs: Examples, targets: Examples, users: Any = None, *, seed: bytes | None = None
@@ -270,15 +252,10 @@ class PrivateStep:
 
     def _totals(self) -> ClippedTotals | LayeredTotals:
         """Totals of a step, at zero."""
-        how = {"fineness": self._fineness, "places": self._most_places}
+        how = {"fineness": self._fineness, "places": self.places.most}
         if isinstance(self.clipping, PerLayerClip):
             return LayeredTotals(self.parameters, self.clipping, **how)
         return ClippedTotals(list(self.parameters.values()), self.clip, **how)
-
-    def _count_places(self) -> None:
-        """How far totals can reach, and so how fine their units are."""
-        self._most_places = max(self.slots, self.micro_batch, ceil(self.expected_batch))
-        self._fineness = fineness_for(self._most_places) if self._noise is None else self._noise.fineness
 
     @property
     def _sigma(self) -> float:
@@ -325,7 +302,7 @@ class PrivateStep:
         model.check()
         self._watched.add(modes)
         if watch is not None:
-            self._work = watch.work / count(inputs, targets)
+            self.places.work = watch.work / count(inputs, targets)
         self._copied |= {name for name, c in recording.contributions.items() if c.copied}
         return recording
 
@@ -368,44 +345,10 @@ class PrivateStep:
             p.grad = part.to(p.dtype, copy=True).view(p.shape)
             start += p.numel()
 
-    def _size(self, micro_batch: int | None, memory: int | None) -> int:
-        """Examples at a time."""
-        one = bytes_of_one(self.parameters) * self._each
-        if memory is not None and not whole("memory", memory) >= one:
-            raise ValueError(
-                f"memory (bytes for per-example gradients) must be at least {one}, what one example takes, "
-                f"got memory={memory}."
-            )
-        if micro_batch is not None:
-            return whole("micro_batch", micro_batch)
-        if memory is not None:
-            return max(1, memory // one)
-        most = max(FEWEST, min(MOST, MEMORY * self._each // one))
-        return max(1, min(most, max(FEWEST, ceil(self.expected_batch) * self._each)) // self._each)
-
-    def _places(self, most: int, slots: int | None, chance: float) -> tuple[int, int]:
-        """Examples at a time, evenly, and places; where all examples have the only place, none need be empty."""
-        need = enough(self.expected_batch, chance) if slots is None else whole("slots", slots or 1)
-        if slots == 0 or most == 1:
-            return most, 0
-        size = even(need, most, self._ranks.size)
-        return size, size * ceil(need / size) if slots is None else need
-
     @property
     def _device(self) -> torch.device:
         """Where the parameters are."""
         return next(iter(self.parameters.values())).device
-
-
-def _chance(kappa: float | None, slots: int | None) -> float:
-    """How often a draw may exceed its places, or a refusal."""
-    if kappa is None:
-        return RARE
-    if slots is not None:
-        raise TypeError(f"give slots (places) or kappa (how often a draw exceeds them), not both, got slots={slots}.")
-    if not 0.0 < symbol("kappa").number(kappa) < 1.0:
-        raise ValueError(f"kappa (chance of a draw to exceed its places) must be in (0, 1), got kappa={kappa}.")
-    return float(kappa)
 
 
 def _product_up(a: float, b: float) -> float:

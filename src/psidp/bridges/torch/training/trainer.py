@@ -18,6 +18,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from psidp.accounting import BandMF, FixedOrder
 from psidp.bridges.torch.step.adaptive_clip import AdaptiveClip
 from psidp.bridges.torch.step.per_layer_clip import PerLayerClip
+from psidp.bridges.torch.step.places import Empty
 from psidp.bridges.torch.step.private_step import PrivateStep
 from psidp.bridges.torch.step.ranks import Ranks
 from psidp.bridges.torch.training.batches import (
@@ -47,6 +48,7 @@ from psidp.symbols import Symbol, whole
 __all__ = ["PrivateTrainer"]
 
 EXPECTED = Symbol("expected_batch", "", "a public number that sums are divided by", "(0,inf)", "any")
+BEFORE = ", before the first step: nothing was spent"
 
 
 class PrivateTrainer:
@@ -80,8 +82,8 @@ class PrivateTrainer:
             at the sampling rate, clipped, counted in expected_batch and micro_batch, and protected.
         expected_batch: a public number to divide sums by; unless told, q times the number of records, which is then
             public too.
-        micro_batch, memory: examples at a time at most, or the bytes for their gradients; see PrivateStep.
-        empty: "skipped" or "computed", what happens to micro-batches in which nobody is; see PrivateStep.
+        micro_batch, memory, empty: examples at a time at most, the bytes for their gradients, and what becomes of
+            micro-batches in which nobody is; see PrivateStep.
         schedule: a torch LRScheduler, stepped with the optimizer.
         ledger, budget, purpose: who pays. The whole run is one entry, written before the first step.
         checkpoint: a file to keep the run in; beside it goes a journal, its name with `.steps`. If there is a run in
@@ -137,7 +139,7 @@ class PrivateTrainer:
         expected_batch: float | None = None,
         micro_batch: int | None = None,
         memory: int | None = None,
-        empty: Literal["skipped", "computed"] = "skipped",
+        empty: Empty = "skipped",
         schedule: LRScheduler | None = None,
         ledger: Ledger | None = None,
         budget: str = "",
@@ -186,8 +188,7 @@ class PrivateTrainer:
         )  # fmt: skip
         self._update.check_holds(model, self._step.parameters)
         self.model, self._trained = model, Trained(model, self._update, self._step)
-        self._public_size = expected_batch is None
-        self._busy = Lock()
+        self._public_size, self._busy = expected_batch is None, Lock()
         self._every = self._epoch if every is None else whole("every", every)
         self._payment = Payment.agreed(ledger, budget, purpose)
         self._keep = RunState(path, self._described(), paid=self._payment is not None)
@@ -273,19 +274,15 @@ class PrivateTrainer:
         return self.training
 
     def _rehearse(self) -> None:
-        """Before anything is paid: one example of zeros, in the shape of the first record, through model and loss.
-
-        What that takes decides how many examples are computed at a time, unless told; so a run that goes on has it too.
-        """
-        if self._keep.begun and self._step.settled:
+        """Before anything is paid, and to settle places: zeros in the shape of a record, through model and loss."""
+        if self._keep.begun and self._step.places.settled:
             return
         try:
             self._step.gradients(*self._records.zeros(), *self._units.of(np.zeros(1, np.int64)))
         except Exception as error:
-            spent = "" if self._keep.begun else ", before the first step: nothing was spent"
-            error.add_note(f"Found with an example of zeros{spent}.")
+            error.add_note(f"Found with an example of zeros{'' if self._keep.begun else BEFORE}.")
             raise
-        self._step.place(self._ranks.told(self._step.settle()))
+        self._step.places.take(self._ranks.told(self._step.places.settle()))
 
     def _train(self, tally: Tally, last: int, watch: Any, validate: Any) -> None:
         """Steps until `last` of them were started; a checkpoint every so often and at the end."""
