@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 from psidp.bridges.torch import PrivateStep, PrivateTrainer
 from psidp.bridges.torch.step.batch_dependence import dependence
-from psidp.bridges.torch.step.rng import renew, set_aside
+from psidp.bridges.torch.step.rng import renew, set_aside, standing
 from psidp.bridges.torch.training import records as module
 from psidp.bridges.torch.training.records import Records
 
@@ -70,6 +70,71 @@ def test_masks_are_those_of_dropout():
     kept = step.gradients(torch.ones(8, 600), torch.full((8, 1), -1e6))[0] != 0
     share = float(kept.double().mean())
     assert abs(share - 0.75) < 6 * (0.75 * 0.25 / kept.numel()) ** 0.5
+
+
+class Lots(nn.Module):
+    """A model that draws, once told to, from one of the generators that micro-batches are seeded with."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.inner, self.name, self.on = nn.Linear(6, 6), name, True
+
+    def forward(self, x):
+        draw = {"python": random.random, "numpy": np.random.rand, "torch": lambda: torch.rand(())}
+        return self.inner(x) * (1.0 + draw[self.name]()) if self.on and self.name != "nothing" else self.inner(x)
+
+
+def summed(step, n):
+    """The arrangements that a call sums, as rows of micro-batches."""
+    seen, arranged = [], step.places.arranged
+    step.places.arranged = lambda who: seen.append(arranged(who)) or seen[-1]
+    try:
+        step(torch.randn(n, 6), torch.randn(n, 6))
+    finally:
+        step.places.arranged = arranged
+    return [who.reshape(-1, step.micro_batch) for who in seen]
+
+
+def moved_up(who):
+    """Whether every example is in the first micro-batch in which its place is free."""
+    return bool(np.all((who[1:] < 0) | (who[:-1] >= 0)))
+
+
+@pytest.mark.parametrize("name", [*MODELS, "python", "numpy", "torch", "nothing"])
+def test_where_a_model_draws_random_numbers_nobody_is_moved_to_another_micro_batch(name):
+    model = Lots(name) if name not in MODELS else MODELS[name]()
+    step = PrivateStep(model, mse_loss, clip=1.0, noise_multiplier=1.0, expected_batch=8, micro_batch=4)
+    summed(step, 8)
+    assert step.places.by_lot == (name != "nothing")
+    draws = [who for _ in range(20) for who in summed(step, 8)]
+    assert len(draws) == 20
+    assert all(map(moved_up, draws)) == (name == "nothing")
+    assert all(who.max(axis=1).min() >= 0 for who in draws)  # none is computed for nobody
+
+
+def test_a_model_that_begins_to_draw_has_its_step_summed_once_more_with_nobody_moved():
+    model = Lots("torch")
+    model.on = False
+    step = PrivateStep(model, mse_loss, clip=1.0, noise_multiplier=1.0, expected_batch=8, micro_batch=4)
+    assert [len(summed(step, 8)) for _ in range(3)] == [1, 1, 1]
+    model.on = True
+    first, second = summed(step, 8)
+    assert moved_up(first)
+    assert sorted(second[second >= 0]) == list(range(8))
+    assert step.places.by_lot
+    draws = [who for _ in range(20) for who in summed(step, 8)]
+    assert len(draws) == 20
+    assert not all(map(moved_up, draws))
+
+
+def test_generators_stand_where_they_were_until_one_of_them_is_drawn_from():
+    with set_aside(CPU):
+        for draw in (random.random, np.random.rand, lambda: torch.rand(1), lambda: torch.randn(1)):
+            renew(CPU, b"s" * 24)
+            fresh = standing(CPU)
+            assert standing(CPU) == fresh
+            draw()
+            assert standing(CPU) != fresh
 
 
 def test_a_step_with_dropout_leaves_the_callers_generators_as_they_were():

@@ -13,7 +13,7 @@ from torch import nn
 
 from psidp.bridges.torch import PrivateStep
 from psidp.bridges.torch.step.examples import micro_batches
-from psidp.bridges.torch.step.slots import RARE, cheapest, enough, even, order, overflow, packed
+from psidp.bridges.torch.step.slots import RARE, cheapest, enough, even, inhabited, order, overflow, packed
 
 CPU = torch.device("cpu")
 
@@ -178,6 +178,21 @@ def test_packed_examples_keep_their_places_in_as_few_micro_batches_as_the_fulles
     assert at == now
     loads = [list(at.values()).count(place) for place in range(size)]
     assert found.size == size * max(loads)
+
+
+@pytest.mark.parametrize(
+    ("total", "slots", "size"), [(0, 12, 4), (2, 30, 4), (12, 12, 4), (7, 30, 8), (9, 0, 4), (3, 7, 1)]
+)
+def test_inhabited_micro_batches_stay_as_they_are_whoever_is_left_out(total, slots, size):
+    for _ in range(20):
+        who = order(total, slots)
+        rows = np.append(who, np.full(-who.size % size, -1)).reshape(-1, size)
+        found = inhabited(who, size).reshape(-1, size)
+        assert [row.tolist() for row in rows if row.max() >= 0] == found.tolist()
+        for gone in range(total):
+            left = inhabited(np.where(who == gone, -1, who), size).reshape(-1, size).tolist()
+            fewer = np.where(found == gone, -1, found)
+            assert left == [row.tolist() for row in fewer if row.max() >= 0]
 
 
 def test_to_leave_one_out_leaves_the_places_of_the_others_packed_or_not():

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from psidp.bridges.torch.step.slots import RARE, cheapest, enough, even, order, overflow, packed
+from psidp.bridges.torch.step.slots import RARE, cheapest, enough, even, inhabited, order, overflow, packed
 from psidp.symbols import symbol, whole
 
 __all__ = ["Empty", "Places"]
@@ -32,6 +32,8 @@ class Places:
         micro_batch, slots: examples at a time, and places; 0 where there are as many as are drawn.
         settled: whether micro_batch stays as it is; else `settle` may choose a smaller one.
         work: operations that one example takes, once one was seen.
+        by_lot: whether the model was seen to draw random numbers. Examples of a micro-batch share their seed, and so
+            nobody moves to another one.
 
     Examples:
         >>> places = Places(64.0, bytes_of_one=4000)
@@ -66,6 +68,7 @@ class Places:
         free = micro_batch is None and memory is None and self.slots > 0 and self._packs
         self.settled = not (free and chooses)
         self.work: float | None = None
+        self.by_lot = False
 
     @property
     def kappa(self) -> float:
@@ -82,18 +85,21 @@ class Places:
     def arranged(self, who: int | NDArray[np.int64]) -> NDArray[np.int64]:
         """Which unit is in each place that is computed, -1 for none: of a draw of so many, or in these places."""
         places = order(who, self.slots) if isinstance(who, int) else who
-        return packed(places, self.micro_batch) if self._packs else places
+        if not self._packs:
+            return places
+        return (inhabited if self.by_lot else packed)(places, self.micro_batch)
 
     def settle(self) -> int:
         """The micro_batch from now on: chosen by the time it takes, once, if none was given and an example was seen.
 
         By public numbers alone: places, which never get fewer, parameters, threads, and the operations that an
-        example's shape needs.
+        example's shape needs. Where the model draws random numbers it stays as it is, since nobody moves.
         """
         if self.work is not None and not self.settled:
             begin, speed = BEGIN + EVERY * self._tensors, SPEED * torch.get_num_threads()
-            how = {"begin": begin, "each": self.work * self._each / speed}
-            self.take(cheapest(self.slots, self._expected, self.micro_batch, ranks=self._ranks, **how))
+            how = {"begin": begin, "each": self.work * self._each / speed, "ranks": self._ranks}
+            chosen = self.micro_batch
+            self.take(chosen if self.by_lot else cheapest(self.slots, self._expected, chosen, **how))
         return self.micro_batch
 
     def take(self, micro_batch: int) -> None:

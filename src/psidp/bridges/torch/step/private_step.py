@@ -20,9 +20,9 @@ from psidp.bridges.torch.step.per_layer_clip import LayeredTotals, PerLayerClip
 from psidp.bridges.torch.step.places import Empty, Places
 from psidp.bridges.torch.step.ranks import ALONE, Ranks
 from psidp.bridges.torch.step.recording import Recording
-from psidp.bridges.torch.step.rng import Watch, renew, set_aside
+from psidp.bridges.torch.step.rng import Watch, renew, set_aside, standing
 from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
-from psidp.bridges.torch.step.user_places import seated, weighed
+from psidp.bridges.torch.step.user_places import EveryExample, UserPlaces, seated, weighed
 from psidp.bridges.torch.step.vmap_refusal import refusal
 from psidp.symbols import Symbol, finite, symbol, whole
 
@@ -78,7 +78,8 @@ class PrivateStep:
             many as were drawn: then one other example changes its place with a neighbour, and can move the sum by up to
             twice the clip more.
         empty: what happens to micro-batches in which nobody is. "skipped", with all examples moved into as few as hold
-            them, each in its place; or "computed": then their number does not depend on the draw.
+            them, each in its place, unless the model draws random numbers, as for dropout; or "computed": then their
+            number does not depend on the draw.
         kappa: or the chance at most of a draw to exceed the places, from which slots follow.
         noise: what adds the noise, where it is not independent from step to step; PrivateTrainer gives it.
         examples_per_user: for privacy of users instead of examples. What is clipped is then the mean gradient of a user
@@ -212,17 +213,26 @@ class PrivateStep:
         self._refuse_another_model()
         if places is None:
             self.places.settle()
-        who = self.places.arranged(seats.units if places is None else places)
-        totals = self._totals()
-        undefined = self._undefined.to(self._device, copy=True)
-        for some, wanted, live, weights in seats.micro_batches(inputs, targets, who, self.micro_batch, self._device):
-            recording = self._recorded(some, wanted, weights=weights)
-            undefined += totals.add_contributions(list(recording.contributions.values()), live)
-            recording.clear()
+        by_lot, who = self.places.by_lot, seats.units if places is None else places
+        totals, undefined = self._summed(seats, inputs, targets, who)
+        if self.places.by_lot != by_lot:  # seen only now: once more, with nobody moved to another micro-batch
+            totals, undefined = self._summed(seats, inputs, targets, who)
         self._release(totals, ldexp(1.0, totals.unit) / self.expected_batch)
         if self._tracked is not None and isinstance(totals, ClippedTotals):
             self._tracked.move(totals.factors, totals.unit, self._ranks)
         self._undefined = undefined
+
+    def _summed(
+        self, seats: EveryExample | UserPlaces, inputs: Examples, targets: Examples, who: int | NDArray[np.int64]
+    ) -> tuple[ClippedTotals | LayeredTotals, torch.Tensor]:
+        """Totals of a draw of so many, or in these places, and how many of all examples so far were undefined."""
+        totals, undefined = self._totals(), self._undefined.to(self._device, copy=True)
+        where = self.places.arranged(who)
+        for some, wanted, live, weights in seats.micro_batches(inputs, targets, where, self.micro_batch, self._device):
+            recording = self._recorded(some, wanted, weights=weights)
+            undefined += totals.add_contributions(list(recording.contributions.values()), live)
+            recording.clear()
+        return totals, undefined
 
     def gradients(
         self, inputs: Examples, targets: Examples, users: Any = None, *, seed: bytes | None = None
@@ -291,6 +301,7 @@ class PrivateStep:
         watch = None if modes in self._watched else Watch()
         with set_aside(self._device), _steady(), split(self._model), watch or nullcontext():
             renew(self._device, seed)
+            fresh = standing(self._device)
             try:
                 with torch.enable_grad():
                     recording.backward(weighed(each(recording.marker, inputs, targets), weights))
@@ -299,6 +310,7 @@ class PrivateStep:
                 if told is None:
                     raise
                 raise told from error
+            self.places.by_lot |= standing(self._device) != fresh
         model.check()
         self._watched.add(modes)
         if watch is not None:

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from psidp.bridges.torch.step.work import operations
 
-__all__ = ["BY_VALUE", "Watch", "renew", "set_aside"]
+__all__ = ["BY_VALUE", "Watch", "renew", "set_aside", "standing"]
 
 BY_VALUE = ("_sample_dirichlet", "_standard_gamma", "binomial", "poisson", "rrelu")
 """How the names begin of torch's random operators that draw more numbers for some values than for others.
@@ -56,6 +56,14 @@ def renew(device: torch.device, seed: bytes | None = None) -> None:
     if device.type == "cuda":
         with torch.cuda.device(device):
             torch.cuda.manual_seed(number)
+
+
+def standing(device: torch.device) -> tuple[object, ...]:
+    """Where they stand: equal to what it was as long as none of them was drawn from."""
+    numpy = np.random.get_state(legacy=False)  # noqa: NPY002
+    gpu = torch.cuda.get_rng_state(device).numpy().tobytes() if device.type == "cuda" else b""
+    words = numpy["state"]["key"].tobytes(), numpy["state"]["pos"], numpy["has_gauss"]
+    return random.getstate(), *words, torch.get_rng_state().numpy().tobytes(), gpu
 
 
 class Watch(TorchDispatchMode):  # type: ignore[misc]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psidp.maths.bisection import between
 
-__all__ = ["RARE", "cheapest", "enough", "even", "order", "overflow", "packed"]
+__all__ = ["RARE", "cheapest", "enough", "even", "inhabited", "order", "overflow", "packed"]
 
 RARE = 2.0**-40
 """Unless told, places are so many that a draw exceeds them no more often than this."""
@@ -36,14 +36,24 @@ def order(total: int, slots: int) -> NDArray[np.int64]:
 def packed(who: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """The same examples in the same places of as few micro-batches as hold them; -1 for none.
 
-    A gradient depends on the place in a micro-batch, and not on which micro-batch it is: claim 6.
+    Where nothing is drawn by lot, a gradient depends on the place in a micro-batch, and not on which it is: claim 6.
 
     Examples:
         >>> packed(np.array([-1, 0, 2, -1, -1, -1, -1, 1]), 2).tolist()
         [2, 0, -1, 1]
     """
-    rows = np.append(who, np.full(-who.size % size, -1)).reshape(-1, size)
-    rows = np.take_along_axis(rows, np.argsort(rows < 0, axis=0, kind="stable"), axis=0)
+    rows = _rows(who, size)
+    return inhabited(np.take_along_axis(rows, np.argsort(rows < 0, axis=0, kind="stable"), axis=0).reshape(-1), size)
+
+
+def inhabited(who: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The same examples in the same micro-batches, without those in which nobody is; -1 for none.
+
+    Examples:
+        >>> inhabited(np.array([-1, 0, 2, -1, -1, -1, -1, 1]), 2).tolist()
+        [-1, 0, 2, -1, -1, 1]
+    """
+    rows = _rows(who, size)
     return np.asarray(rows[rows.max(axis=1, initial=-1) >= 0].reshape(-1), np.int64)
 
 
@@ -93,6 +103,11 @@ def even(slots: int, most: int, ranks: int = 1) -> int:
         159
     """
     return ceil(slots / (ranks * ceil(slots / (ranks * most))))
+
+
+def _rows(who: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Micro-batches of this size, the last one filled up with nobody."""
+    return np.append(who, np.full(-who.size % size, -1)).reshape(-1, size)
 
 
 def cheapest(
