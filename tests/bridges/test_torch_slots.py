@@ -229,7 +229,7 @@ def test_a_size_is_chosen_that_is_cheaper_by_simulation_and_only_where_it_is():
                 fullest = rng.multivariate_hypergeometric([rows] * m, expected, 400).max(axis=1).mean()
                 times[m] = fullest * (begin + each * m)
             assert chosen == size or times[chosen] < 0.97 * times[size]
-    assert cheapest(129, 64.0, 43, begin=8e-3, each=5e-3) == 8
+    assert 8 <= cheapest(129, 64.0, 43, begin=8e-3, each=5e-3) <= 13
     assert cheapest(129, 64.0, 43, begin=8e-3, each=1e-5) == 43
     assert cheapest(10**6, 9e5, 256, begin=1e-3, each=1.0) == 256  # hardly any place is empty there
 
@@ -253,12 +253,12 @@ def test_a_step_settles_on_smaller_micro_batches_where_that_is_faster_and_places
     told = {"clip": 1.0, "noise_multiplier": 1.0, "expected_batch": 64}
     step = PrivateStep(Slow(), nn.functional.mse_loss, **told)
     before = step.kappa, step.slots, step.micro_batch
-    assert before[2] == 43
-    assert step.places.settle() == 43  # nothing was seen yet
+    assert before[2] == 65
+    assert step.places.settle() == 65  # nothing was seen yet
     step.gradients(torch.zeros(1, 2), torch.zeros(1, 1))
-    assert step.places.settle() == step.micro_batch == 8
-    assert step.slots == 136
-    assert step.kappa < before[0]
+    assert 8 <= step.places.settle() == step.micro_batch <= 13
+    assert step.slots == -(-129 // step.micro_batch) * step.micro_batch
+    assert step.kappa <= overflow(64.0, 129)
     for fixed in ({"micro_batch": 40}, {"slots": 0}, {"memory": 10**9}, {"empty": "computed"}):
         other = PrivateStep(Slow(), nn.functional.mse_loss, **told, **fixed)
         size = other.micro_batch
@@ -266,7 +266,7 @@ def test_a_step_settles_on_smaller_micro_batches_where_that_is_faster_and_places
         assert other.places.settle() == size
     quick = PrivateStep(nn.Linear(2, 1), nn.functional.mse_loss, **told)
     quick.gradients(torch.zeros(1, 2), torch.zeros(1, 1))
-    assert quick.places.settle() == 43
+    assert quick.places.settle() == 65
 
 
 @pytest.mark.parametrize(("mean", "slots"), [(1e7, 10_225_000), (2.0**40, 2**40 + 5 * 2**20), (1.0, 40), (64.0, 130)])

@@ -39,6 +39,7 @@ class Weights:
     rounding: torch.Tensor
     most: torch.Tensor
     of: Squares | None = None  # the squares of rows, for those that are formed again
+    together: torch.Tensor | None = None  # the rows of all narrow parameters side by side
 
     def join(self, other: "Weights") -> None:
         """The same for both together."""

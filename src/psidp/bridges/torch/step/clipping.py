@@ -130,7 +130,7 @@ class ClippedTotals:
         self._make_room(len(live))
         factor, undefined = self._factors(weights, live)
         self.factors.append(factor)
-        together = self._together(contributions)
+        together = weights.together
         if together is not None:
             _add_rows(self._beside, together, factor, max(0, self._fineness - FINENESS), self._as_floats)
         start = 0
@@ -216,7 +216,7 @@ class ClippedTotals:
                 items.append(c.factors[0])
             elif c.factors or c.gathers:
                 total.join(weights_of(c, self._fineness, self._places))
-        total.of = Squares(items, n, device)
+        total.of, total.together = Squares(items, n, device), together
         total.squares += total.of.total
         return total
 

@@ -15,11 +15,11 @@ __all__ = ["split"]
 
 
 @contextmanager
-def split(model: nn.Module) -> Iterator[None]:
+def split(modules: list[nn.Module]) -> Iterator[None]:
     """Inside, masks are always made, and layers that would be run again in the backward pass are not."""
     masks: Any = sys.modules.get("transformers.masking_utils")
     asked = getattr(masks, "is_tracing", None)
-    again = [module for module in model.modules() if getattr(module, "gradient_checkpointing", False) is True]
+    again = [module for module in modules if vars(module).get("gradient_checkpointing") is True]
     if asked is not None:
         masks.is_tracing = lambda *_, **__: True
     for module in again:

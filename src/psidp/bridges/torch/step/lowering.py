@@ -13,8 +13,16 @@ import torch
 __all__ = ["lowered"]
 
 try:
-    from torch._C._functorch import _add_batch_dim, get_unwrapped, is_batchedtensor, maybe_get_bdim, maybe_get_level
-    from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
+    from torch._C._functorch import (
+        _add_batch_dim,
+        get_unwrapped,
+        is_batchedtensor,
+        maybe_get_bdim,
+        maybe_get_level,
+        peek_interpreter_stack,
+        pop_dynamic_layer_stack,
+        push_dynamic_layer_stack,
+    )
 except ImportError:  # pragma: no cover
     lowered: Callable[..., torch.Tensor] | None = None
 else:
@@ -29,9 +37,11 @@ else:
 
     def lowered(call: Callable[..., torch.Tensor], examples: int, *tensors: Any) -> torch.Tensor:
         """The call on tensors of the whole micro-batch."""
-        interpreter = retrieve_current_functorch_interpreter()
-        level = interpreter.level()
-        with interpreter.lower():
+        level = peek_interpreter_stack().level()
+        layer = pop_dynamic_layer_stack()
+        try:
             result = call(*(_whole(x, level, examples) for x in tensors))
+        finally:
+            push_dynamic_layer_stack(layer)
         wrapped: torch.Tensor = _add_batch_dim(result, 0, level)
         return wrapped

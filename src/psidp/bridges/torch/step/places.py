@@ -21,6 +21,9 @@ Empty = Literal["skipped", "computed"]
 MEMORY, FEWEST, MOST = 2**31, 16, 256
 """Unless told, so many examples at a time that their gradients would take these bytes, or between 16 and 256."""
 
+ROOM = 1.1
+"""And no more than so many times the expected draw: 129 places are then two micro-batches for a draw of 64."""
+
 BEGIN, EVERY, SPEED = 1.5e-3, 0.13e-3, 6e10
 """On a CPU: seconds to begin a micro-batch, more for each parameter tensor, operations a second of each thread."""
 
@@ -37,8 +40,8 @@ class Places:
 
     Examples:
         >>> places = Places(64.0, bytes_of_one=4000)
-        >>> places.micro_batch, places.slots, len(places.arranged(64)) <= 129
-        (43, 129, True)
+        >>> places.micro_batch, places.slots, len(places.arranged(64)) <= 130
+        (65, 130, True)
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class Places:
         self._expected, self._each, self._tensors, self._ranks = expected, each, tensors, ranks
         self._packs, self._told_slots = empty == "skipped", slots is not None
         chance = _chance(kappa, slots)
-        most = self._size(micro_batch, memory, bytes_of_one)
+        most = self._size(micro_batch, memory, bytes_of_one, ROOM if slots is None else 1.0)
         self.micro_batch, self.slots = self._evened(most, slots, chance)
         free = micro_batch is None and memory is None and self.slots > 0 and self._packs
         self.settled = not (free and chooses)
@@ -109,7 +112,7 @@ class Places:
             self.slots = self.slots if self._told_slots else micro_batch * ceil(self.slots / micro_batch)
         self.settled = True
 
-    def _size(self, micro_batch: int | None, memory: int | None, one: int) -> int:
+    def _size(self, micro_batch: int | None, memory: int | None, one: int, room: float) -> int:
         """Units at a time at most."""
         if memory is not None and not whole("memory", memory) >= one:
             raise ValueError(
@@ -121,7 +124,7 @@ class Places:
         if memory is not None:
             return max(1, memory // one)
         most = max(FEWEST, min(MOST, MEMORY * self._each // one))
-        return max(1, min(most, max(FEWEST, ceil(self._expected) * self._each)) // self._each)
+        return max(1, min(most, max(FEWEST, ceil(room * self._expected) * self._each)) // self._each)
 
     def _evened(self, most: int, slots: int | None, chance: float) -> tuple[int, int]:
         """Units at a time, evenly, and places; where all examples have the only place, none need be empty."""

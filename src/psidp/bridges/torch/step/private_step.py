@@ -290,7 +290,8 @@ class PrivateStep:
         self, inputs: Examples, targets: Examples, seed: bytes | None = None, weights: torch.Tensor | None = None
     ) -> Recording:
         """One pass over a micro-batch, with what each example, or each user, adds to each parameter."""
-        modes, model = tuple(module.training for module in self._model.modules()), Unchanged(self._model)
+        modules = list(self._model.modules())
+        modes, model = tuple(module.training for module in modules), Unchanged(modules)
         recording = Recording(self.parameters, count(inputs, targets), as_rows=self._as_rows, each=self._each)
 
         def loss_of_one(marker: torch.Tensor, inputs: Examples, targets: Examples) -> torch.Tensor:
@@ -299,7 +300,7 @@ class PrivateStep:
 
         each = vmap(loss_of_one, randomness="different")
         watch = None if modes in self._watched else Watch()
-        with set_aside(self._device), _steady(), split(self._model), watch or nullcontext():
+        with set_aside(self._device), _steady(), split(modules), watch or nullcontext():
             renew(self._device, seed)
             fresh = standing(self._device)
             try:

@@ -6,7 +6,7 @@ output's gradient; anything else is given a copy of the parameter for each examp
 docs/design/step.md, claim 9.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
 
@@ -130,8 +130,8 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
                 return done
         if func is functional.scaled_dot_product_attention and args and args[0].ndim == 4 and len(args[0]) == 1:
             return self._attention(*args, **kwargs)
-        if not (torch.is_grad_enabled() and any(id(x) in self._of for x in _tensors((args, kwargs)))):
-            return func(*args, **kwargs)
+        if not (torch.is_grad_enabled() and (self._has(args) or self._has(kwargs.values()))):
+            return (self._frozen if func is functional.linear else func)(*args, **kwargs)
         handler = HANDLERS.get(func)
         if handler is not None:
             done = getattr(self, handler)(*args, **kwargs)
@@ -142,6 +142,16 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
             if not (isinstance(result, torch.Tensor) and result.requires_grad):
                 return result
         return func(*self._spread(args), **self._spread(kwargs))
+
+    def _has(self, values: Iterable[Any]) -> bool:
+        """Whether a trainable parameter is among these arguments, nested or not."""
+        for value in values:
+            if id(value) in self._of:
+                return True
+            inner = value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else ()
+            if inner and self._has(inner):
+                return True
+        return False
 
     def _spread(self, value: Any) -> Any:
         """The same arguments with a copy for each example in place of every trainable parameter."""
@@ -188,6 +198,12 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         plain = bias is None or id(bias) in self._of or (isinstance(bias, nn.Parameter) and not bias.requires_grad)
         return isinstance(weight, nn.Parameter) and plain
 
+    def _frozen(self, input: Any, weight: Any, bias: Any = None) -> Any:
+        """A linear layer that does not train; over all examples at once, which takes less time than under vmap."""
+        if not all(x is None or isinstance(x, nn.Parameter) for x in (weight, bias)):
+            return functional.linear(input, weight, bias)
+        return self._lifted(lambda x: functional.linear(x, weight, bias), input)
+
     def _linear(self, input: Any, weight: Any, bias: Any = None) -> Any:
         if not self._trained(weight, bias):
             return NotImplemented
@@ -210,7 +226,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
             return NotImplemented
 
         def keep(x: torch.Tensor, g: torch.Tensor) -> None:
-            x, g = x.reshape(len(x), -1, x.shape[-1]), g.reshape(len(g), -1, g.shape[-1])
+            x, g = x.reshape(x.shape[0], -1, x.shape[-1]), g.reshape(g.shape[0], -1, g.shape[-1])
             if into is not None:
                 into.add_product(*((g, x) if turned else (x, g)))
             if shift is not None:
@@ -322,15 +338,3 @@ def _setting(kernel: tuple[int, ...], stride: Any, padding: Any, dilation: Any, 
     strides, pads = each(stride), each(padding)
     full = len(kernel)
     return (strides * full)[:full], (pads * full)[:full], (steps * full)[:full], groups
-
-
-def _tensors(value: Any) -> Any:
-    """The tensors in nested arguments."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _tensors(item)
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from _tensors(item)

@@ -16,7 +16,7 @@ __all__ = ["RARE", "cheapest", "enough", "even", "inhabited", "order", "overflow
 RARE = 2.0**-40
 """Unless told, places are so many that a draw exceeds them no more often than this."""
 
-SMALLEST, FREE, TRIES = 8, 0.95, 64
+SMALLEST, FREE, TRIES = 8, 0.95, 256
 """The least size that is chosen by cost, the part of the time below which it is, and how many arrangements tell."""
 
 ROUNDING = 2.0**-48
@@ -120,7 +120,7 @@ def cheapest(
 
     Examples:
         >>> cheapest(129, 64.0, 65, begin=8e-3, each=5e-3), cheapest(129, 64.0, 65, begin=8e-3, each=1e-4)
-        (8, 65)
+        (9, 65)
     """
     drawn = ceil(expected)
     if not SMALLEST < size <= most or not drawn < slots <= most:
@@ -132,5 +132,6 @@ def cheapest(
         fullest = fair.multivariate_hypergeometric([rows] * (size * ranks), drawn, TRIES).max(axis=1).mean()
         return float(fullest) * (begin + each * size)
 
-    fewer = min((SMALLEST << k for k in range(12) if SMALLEST << k < size), key=seconds)
+    sizes = {ceil(slots / (k * ranks)) for k in range(1, slots // (SMALLEST * ranks) + 1)}
+    fewer = min((some for some in sizes if SMALLEST <= some < size), key=seconds, default=size)
     return fewer if seconds(fewer) < FREE * seconds(size) else size

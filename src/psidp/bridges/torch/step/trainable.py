@@ -48,15 +48,15 @@ def bytes_of_one(parameters: dict[str, nn.Parameter]) -> int:
 
 
 class Unchanged:
-    """Parameters and buffers of a model as they are now, to refuse one that changes them as it runs.
+    """Parameters and buffers of a model's modules as they are now, to refuse one that changes them as it runs.
 
     They would count the micro-batches, and with micro_batch=1 the examples of a draw, without noise.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, modules: list[nn.Module]) -> None:
         self._before = [
             (module, held, name, value, _version(value))
-            for module in model.modules()
+            for module in modules
             for held in (module._parameters, module._buffers)
             for name, value in held.items()
             if value is not None
