@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 from psidp.bridges.torch import PrivateStep, PrivateTrainer
 from psidp.bridges.torch.step.batch_dependence import dependence
-from psidp.bridges.torch.step.rng import renew, set_aside, standing
+from psidp.bridges.torch.step.rng import drawn_from, renew, set_aside
 from psidp.bridges.torch.training import records as module
 from psidp.bridges.torch.training.records import Records
 
@@ -127,14 +127,14 @@ def test_a_model_that_begins_to_draw_has_its_step_summed_once_more_with_nobody_m
     assert not all(map(moved_up, draws))
 
 
-def test_generators_stand_where_they_were_until_one_of_them_is_drawn_from():
+def test_it_is_seen_whether_a_generator_was_drawn_from():
     with set_aside(CPU):
         for draw in (random.random, np.random.rand, lambda: torch.rand(1), lambda: torch.randn(1)):
-            renew(CPU, b"s" * 24)
-            fresh = standing(CPU)
-            assert standing(CPU) == fresh
+            seed = renew(CPU)
+            assert not drawn_from(CPU, seed)
+            renew(CPU, seed)
             draw()
-            assert standing(CPU) != fresh
+            assert drawn_from(CPU, seed)
 
 
 def test_a_step_with_dropout_leaves_the_callers_generators_as_they_were():

@@ -135,6 +135,7 @@ def test_every_example_is_in_one_place_and_empty_places_hold_zeros(total, slots,
 
 def counted(step):
     """How many micro-batches each call computes from now on."""
+    step(torch.randn(0, 2), torch.randn(0, 1))  # which rehearses
     calls, recorded = [], step._recorded
     step._recorded = lambda *some, **more: calls.append(1) or recorded(*some, **more)
 
@@ -228,7 +229,7 @@ def test_a_size_is_chosen_that_is_cheaper_by_simulation_and_only_where_it_is():
                 rows = -(-slots // m)
                 fullest = rng.multivariate_hypergeometric([rows] * m, expected, 400).max(axis=1).mean()
                 times[m] = fullest * (begin + each * m)
-            assert chosen == size or times[chosen] < 0.97 * times[size]
+            assert chosen == size or times[chosen] < 0.99 * times[size]
     assert 8 <= cheapest(129, 64.0, 43, begin=8e-3, each=5e-3) <= 13
     assert cheapest(129, 64.0, 43, begin=8e-3, each=1e-5) == 43
     assert cheapest(10**6, 9e5, 256, begin=1e-3, each=1.0) == 256  # hardly any place is empty there

@@ -5,7 +5,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf, isqrt, nextafter
 
-__all__ = ["digits_down", "digits_up", "meant", "psi_below", "up_until"]
+__all__ = ["digits_down", "digits_up", "meant", "product_up", "psi_below", "up_until"]
 
 
 def up_until(value: float, enough: Callable[[float], bool]) -> float:
@@ -22,6 +22,17 @@ def up_until(value: float, enough: Callable[[float], bool]) -> float:
     while not enough(value):
         value = nextafter(value, inf)
     return value
+
+
+def product_up(a: float, b: float) -> float:
+    """a b, never rounded down.
+
+    Examples:
+        >>> product_up(0.1, 3.0) >= Fraction(0.1) * 3
+        True
+    """
+    product = a * b
+    return product if Fraction(product) >= Fraction(a) * Fraction(b) else nextafter(product, inf)
 
 
 def psi_below(square: Fraction) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["lowered"]
+__all__ = ["level", "lowered"]
 
 try:
     from torch._C._functorch import (
@@ -25,7 +25,16 @@ try:
     )
 except ImportError:  # pragma: no cover
     lowered: Callable[..., torch.Tensor] | None = None
+
+    def level() -> int:
+        """How many transforms of torch.func surround the caller, as far as anybody can tell."""
+        return 0
 else:
+
+    def level() -> int:
+        """How many transforms of torch.func surround the caller."""
+        layer = peek_interpreter_stack()
+        return 0 if layer is None else int(layer.level())
 
     def _whole(x: Any, level: int, examples: int) -> Any:
         """A tensor with the examples as first dimension; one that is alike for all is repeated for each."""

@@ -1,9 +1,9 @@
 """The private step: per-example gradients in, a noisy mean out, with the sensitivity that it claims."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from fractions import Fraction
-from math import inf, ldexp, nextafter
+from math import ldexp
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -20,10 +20,12 @@ from psidp.bridges.torch.step.per_layer_clip import LayeredTotals, PerLayerClip
 from psidp.bridges.torch.step.places import Empty, Places
 from psidp.bridges.torch.step.ranks import ALONE, Ranks
 from psidp.bridges.torch.step.recording import Recording
-from psidp.bridges.torch.step.rng import Watch, renew, set_aside, standing
+from psidp.bridges.torch.step.rehearsal import halves, same, zeros
+from psidp.bridges.torch.step.rng import Watch, drawn_from, renew, set_aside
 from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
 from psidp.bridges.torch.step.user_places import EveryExample, UserPlaces, seated, weighed
 from psidp.bridges.torch.step.vmap_refusal import refusal
+from psidp.maths.rounding import product_up
 from psidp.symbols import Symbol, finite, symbol, whole
 
 __all__ = ["PrivateStep"]
@@ -211,6 +213,8 @@ class PrivateStep:
         """
         seats = seated(users, count(inputs, targets), self.examples_per_user)
         self._refuse_another_model()
+        if self._modes() not in self._watched:
+            self.rehearse(inputs, targets)
         if places is None:
             self.places.settle()
         by_lot, who = self.places.by_lot, seats.units if places is None else places
@@ -221,6 +225,23 @@ class PrivateStep:
         if self._tracked is not None and isinstance(totals, ClippedTotals):
             self._tracked.move(totals.factors, totals.unit, self._ranks)
         self._undefined = undefined
+
+    def rehearse(self, inputs: Examples, targets: Examples) -> None:
+        """Learn what a model does from one example that is made up, in the shapes and types of these; no draw tells it.
+
+        What it takes, whether it draws random numbers, what has to be refused. A step does it before the first draw in
+        each mode of the model, train or eval.
+        """
+        user = None if self.examples_per_user is None else ["nobody"]
+        nobody = zeros(inputs), zeros(targets)
+        self.gradients(*nobody, user)
+        seed, like = os.urandom(24), (halves(nobody[0]), nobody[1])
+        if not same(self.gradients(*like, user, seed=seed), self.gradients(*like, user, seed=seed)):
+            self.places.by_lot = True  # by some generator that is not seeded anew
+
+    def _modes(self) -> tuple[bool, ...]:
+        """Which modules are in train mode."""
+        return tuple(module.training for module in self._model.modules())
 
     def _summed(
         self, seats: EveryExample | UserPlaces, inputs: Examples, targets: Examples, who: int | NDArray[np.int64]
@@ -271,7 +292,7 @@ class PrivateStep:
     def _sigma(self) -> float:
         """The noise of a step's totals, in units, never rounded down."""
         multiplier = self.noise_multiplier if self._tracked is None else self._tracked.gradient_multiplier
-        return _product_up(multiplier, ldexp(self.clip, -bound_of(self.clip, self._fineness)[1]))
+        return product_up(multiplier, ldexp(self.clip, -bound_of(self.clip, self._fineness)[1]))
 
     def _refuse_clip(self) -> None:
         """Refuse bounds that are too large or too small, and those that move where the noise remembers."""
@@ -290,8 +311,8 @@ class PrivateStep:
         self, inputs: Examples, targets: Examples, seed: bytes | None = None, weights: torch.Tensor | None = None
     ) -> Recording:
         """One pass over a micro-batch, with what each example, or each user, adds to each parameter."""
-        modules = list(self._model.modules())
-        modes, model = tuple(module.training for module in modules), Unchanged(modules)
+        modules, modes = list(self._model.modules()), self._modes()
+        model = Unchanged(modules)
         recording = Recording(self.parameters, count(inputs, targets), as_rows=self._as_rows, each=self._each)
 
         def loss_of_one(marker: torch.Tensor, inputs: Examples, targets: Examples) -> torch.Tensor:
@@ -301,8 +322,7 @@ class PrivateStep:
         each = vmap(loss_of_one, randomness="different")
         watch = None if modes in self._watched else Watch()
         with set_aside(self._device), _steady(), split(modules), watch or nullcontext():
-            renew(self._device, seed)
-            fresh = standing(self._device)
+            seed = renew(self._device, seed)
             try:
                 with torch.enable_grad():
                     recording.backward(weighed(each(recording.marker, inputs, targets), weights))
@@ -311,11 +331,12 @@ class PrivateStep:
                 if told is None:
                     raise
                 raise told from error
-            self.places.by_lot |= standing(self._device) != fresh
+            self.places.by_lot |= drawn_from(self._device, seed)
         model.check()
         self._watched.add(modes)
         if watch is not None:
             self.places.work = watch.work / count(inputs, targets)
+            self.places.by_lot |= watch.by_lot
         self._copied |= {name for name, c in recording.contributions.items() if c.copied}
         return recording
 
@@ -362,12 +383,6 @@ class PrivateStep:
     def _device(self) -> torch.device:
         """Where the parameters are."""
         return next(iter(self.parameters.values())).device
-
-
-def _product_up(a: float, b: float) -> float:
-    """a b, never rounded down."""
-    product = a * b
-    return product if Fraction(product) >= Fraction(a) * Fraction(b) else nextafter(product, inf)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from psidp.bridges.torch.step.contribution import Contribution
 from psidp.bridges.torch.step.layers import Conv, Gather, GroupNorm, LayerNorm, Linear
-from psidp.bridges.torch.step.lowering import lowered
+from psidp.bridges.torch.step.lowering import level, lowered
 from psidp.bridges.torch.step.substitutes import SUBSTITUTES, attention_of_all
 
 __all__ = ["Recording"]
@@ -87,10 +87,11 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         self._anchor = torch.zeros((), device=first.device, requires_grad=True)
         self.marker = torch.zeros(examples, device=first.device)
         self._one: torch.Tensor = self.marker
+        self._level = 0
 
     def under(self, marker: torch.Tensor) -> "Recording":
         """The recording, for one example inside `vmap`, whose number the marker stands for."""
-        self._one = marker
+        self._one, self._level = marker, level()
         return self
 
     def backward(self, losses: torch.Tensor) -> None:
@@ -121,7 +122,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         """Run a function of torch; where it takes a trainable parameter, the recorded version of it."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if name == "requires_grad_":
+        if name == "requires_grad_" and level() == self._level:
             return args[0]  # what checkpoints ask of inputs; here every output of a recorded layer does
         if name in SUBSTITUTES:
             with self:
@@ -200,7 +201,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
 
     def _frozen(self, input: Any, weight: Any, bias: Any = None) -> Any:
         """A linear layer that does not train; over all examples at once, which takes less time than under vmap."""
-        if not all(x is None or isinstance(x, nn.Parameter) for x in (weight, bias)):
+        if not (level() == self._level and all(x is None or isinstance(x, nn.Parameter) for x in (weight, bias))):
             return functional.linear(input, weight, bias)
         return self._lifted(lambda x: functional.linear(x, weight, bias), input)
 

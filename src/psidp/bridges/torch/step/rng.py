@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from psidp.bridges.torch.step.work import operations
 
-__all__ = ["BY_VALUE", "Watch", "renew", "set_aside", "standing"]
+__all__ = ["BY_VALUE", "Watch", "drawn_from", "renew", "set_aside"]
 
 BY_VALUE = ("_sample_dirichlet", "_standard_gamma", "binomial", "poisson", "rrelu")
 """How the names begin of torch's random operators that draw more numbers for some values than for others.
@@ -46,8 +46,8 @@ def set_aside(device: torch.device) -> Iterator[None]:
                 torch.cuda.set_rng_state(gpu, device)
 
 
-def renew(device: torch.device, seed: bytes | None = None) -> None:
-    """Seed them all from the operating system, or from these 24 bytes."""
+def renew(device: torch.device, seed: bytes | None = None) -> bytes:
+    """Seed them all from the operating system, or from these 24 bytes; what they were seeded with."""
     seed = os.urandom(24) if seed is None else seed
     random.seed(seed)
     np.random.seed(np.frombuffer(seed[:16], np.uint32))  # noqa: NPY002
@@ -56,24 +56,31 @@ def renew(device: torch.device, seed: bytes | None = None) -> None:
     if device.type == "cuda":
         with torch.cuda.device(device):
             torch.cuda.manual_seed(number)
+    return seed
 
 
-def standing(device: torch.device) -> tuple[object, ...]:
-    """Where they stand: equal to what it was as long as none of them was drawn from."""
-    numpy = np.random.get_state(legacy=False)  # noqa: NPY002
+def drawn_from(device: torch.device, seed: bytes) -> bool:
+    """Whether one of them was drawn from since `renew` with this seed, but for once in 2^64; all of them are moved."""
+    now = _next(device)
+    renew(device, seed)
+    return now != _next(device)
+
+
+def _next(device: torch.device) -> tuple[object, ...]:
+    """What comes next from each, or where it stands: whole states of Python's and NumPy's take ten times as long."""
     gpu = torch.cuda.get_rng_state(device).numpy().tobytes() if device.type == "cuda" else b""
-    words = numpy["state"]["key"].tobytes(), numpy["state"]["pos"], numpy["has_gauss"]
-    return random.getstate(), *words, torch.get_rng_state().numpy().tobytes(), gpu
+    words = random.getrandbits(64), np.random.bytes(8)  # noqa: NPY002
+    return *words, torch.get_rng_state().numpy().tobytes(), gpu
 
 
 class Watch(TorchDispatchMode):  # type: ignore[misc]
     """Refuses random numbers that one example could move for the others.
 
     Those of operators that draw more for some data than for other, and those of generators that `renew` does not reach.
-    It adds up what the products of the pass take, in `work`.
+    It adds up what the products of the pass take, in `work`; `by_lot` is whether any operator draws.
     """
 
-    work = 0
+    work, by_lot = 0, False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -85,6 +92,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
                 f"model and loss must not use {name}: how many random numbers it takes depends on the data, and then "
                 "one example changes those of the others. Dropout, rand, randn and the like are fine."
             )
+        self.by_lot |= torch.Tag.nondeterministic_seeded in func.tags
         given = kwargs or {}
         if any(isinstance(value, torch.Generator) for value in (*args, *given.values())):
             raise ValueError(

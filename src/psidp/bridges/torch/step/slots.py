@@ -16,7 +16,7 @@ __all__ = ["RARE", "cheapest", "enough", "even", "inhabited", "order", "overflow
 RARE = 2.0**-40
 """Unless told, places are so many that a draw exceeds them no more often than this."""
 
-SMALLEST, FREE, TRIES = 8, 0.95, 256
+SMALLEST, FREE, TRIES = 8, 0.98, 256
 """The least size that is chosen by cost, the part of the time below which it is, and how many arrangements tell."""
 
 ROUNDING = 2.0**-48

@@ -158,7 +158,19 @@ def attention_of_all(
     return seen.unflatten(0, (len(query), 1))
 
 
+def product(input: Any, *args: Any, **kwargs: Any) -> Any:
+    """A product of numbers with a gradient is refused: torch looks whether any of all examples has a zero."""
+    if not (isinstance(input, torch.Tensor) and input.is_floating_point() and torch.is_grad_enabled()):
+        return NotImplemented
+    raise ValueError(
+        "model and loss must not use prod or cumprod: backwards torch looks whether any example has a zero, and one "
+        "example decides for the others. Multiply step by step, or take exp of a sum of logs."
+    )
+
+
 SUBSTITUTES = {
+    "prod": product,
+    "cumprod": product,
     "embedding_bag": embedding_bag,
     "_weight_norm": weight_norm,
     "multi_head_attention_forward": multi_head_attention,

@@ -31,6 +31,8 @@ class Deals:
     """
 
     def __init__(self, ranks: Ranks, batches: Batches, slots: int, micro_batch: int) -> None:
+        if not (slots or micro_batch == 1 or ranks.size == 1):
+            raise ValueError("slots (places) on several processes must be a public number above 0, got slots=0.")
         self._ranks, self._batches = ranks, batches
         self._slots, self._size = slots, micro_batch
         self._places: deque[Numbers] = deque()

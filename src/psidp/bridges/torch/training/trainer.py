@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NoReturn
 
-import numpy as np
 import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
@@ -278,9 +277,9 @@ class PrivateTrainer:
         if self._keep.begun and self._step.places.settled:
             return
         try:
-            self._step.gradients(*self._records.zeros(), *self._units.of(np.zeros(1, np.int64)))
+            self._step.rehearse(*self._records.zeros())
         except Exception as error:
-            error.add_note(f"Found with an example of zeros{'' if self._keep.begun else BEFORE}.")
+            error.add_note(f"Found with an example that was made up{'' if self._keep.begun else BEFORE}.")
             raise
         self._step.places.take(self._ranks.told(self._step.places.settle()))
 

@@ -1,0 +1,123 @@
+"""What a step learns before the first draw: from examples that are made up, so that no draw tells it."""
+
+import os
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.func import grad, jvp, vmap
+from torch.nn.functional import cross_entropy, mse_loss
+
+from psidp.bridges.torch import PrivateStep
+
+TOLD = {"clip": 1.0, "noise_multiplier": 1.0}
+
+
+class With(nn.Module):
+    """A linear layer, and something else done to its output."""
+
+    def __init__(self, what, width=4):
+        super().__init__()
+        self.inner, self.frozen = nn.Linear(width, width), nn.Linear(width, width).requires_grad_(False)
+        self.what = what
+
+    def forward(self, x):
+        return self.what(self, self.inner(x))
+
+
+def step_of(what, expected=8.0, loss=mse_loss, **more):
+    torch.manual_seed(3)
+    return PrivateStep(With(what), loss, expected_batch=expected, **TOLD, **more)
+
+
+def forked(_, y):
+    with torch.random.fork_rng(devices=[]):
+        return y * torch.rand(y.shape)
+
+
+def restored(_, y):
+    before = random.getstate()
+    y = y * random.random()
+    random.setstate(before)
+    return y
+
+
+FRESH = {
+    "a new generator of NumPy": lambda _, y: y * float(np.random.default_rng().random()),
+    "the operating system": lambda _, y: y * os.urandom(1)[0],
+    "the operating system through Python": lambda _, y: y * random.SystemRandom().random(),
+    "a fork of torch's generator": forked,
+}
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_random_numbers_that_no_seed_tells_keep_examples_where_they_are(name):
+    step = step_of(FRESH[name])
+    step(torch.randn(0, 4), torch.randn(0, 4))
+    assert step.places.by_lot
+
+
+@pytest.mark.parametrize("drawn", [0, 1, 20])
+@pytest.mark.parametrize("expected", [8, 64])
+def test_the_first_draw_does_not_decide_what_a_step_settles_on(drawn, expected, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    found = set()
+    for n in (0, drawn):
+        step = step_of(lambda self, y: y, expected=float(expected))
+        step(torch.full((n, 4), torch.nan), torch.randn(n, 4))
+        found.add((step.micro_batch, step.slots, step.places.work, step.places.by_lot, step.places.settled))
+    assert len(found) == 1
+    assert found.pop()[2:] == (step.places.work, False, True)
+
+
+def test_each_mode_of_the_model_is_rehearsed_before_its_first_draw():
+    step = step_of(lambda self, y: nn.functional.dropout(y, 0.5, self.training))
+    step._model.eval()
+    step(torch.randn(3, 4), torch.randn(3, 4))
+    assert not step.places.by_lot
+    step._model.train()
+    seen, arranged = [], step.places.arranged
+    step.places.arranged = lambda who: seen.append(step.places.by_lot) or arranged(who)
+    step(torch.randn(3, 4), torch.randn(3, 4))
+    assert seen == [True]  # known before anybody was there, and so summed once
+
+
+def test_users_rehearse_as_one_made_up_user():
+    step = step_of(lambda self, y: y, examples_per_user=2)
+    step(torch.randn(5, 4), torch.randn(5, 4), ["a", "a", "b", "c", "c"])
+    assert step.places.work > 0
+
+
+def test_words_are_made_up_as_zeros():
+    model = nn.Sequential(nn.Embedding(5, 3), nn.Flatten(), nn.Linear(6, 4))
+    step = PrivateStep(model, cross_entropy, expected_batch=4, **TOLD)
+    step(torch.randint(0, 5, (3, 2)), torch.randint(0, 4, (3,)))
+    assert step.places.settled
+
+
+@pytest.mark.parametrize("what", ["prod", "cumprod"])
+def test_products_whose_gradient_looks_at_all_examples_are_refused(what):
+    step = step_of(lambda self, y: getattr(y, what)(-1, keepdim=True) if what == "prod" else y.cumprod(-1))
+    with pytest.raises(ValueError, match=r"must not use prod or cumprod: .* Multiply step by step"):
+        step(torch.randn(3, 4), torch.randn(3, 4))
+    assert step._model.inner.weight.grad is None
+    step_of(lambda self, y: y * torch.tensor(y.shape).prod())(torch.randn(3, 4), torch.randn(3, 4))  # of whole numbers
+
+
+INSIDE = {
+    "vmap": lambda self, y: vmap(self.frozen)(torch.stack([y, 2 * y])).sum(0),
+    "jvp": lambda self, y: jvp(self.frozen, (y,), (torch.ones_like(y),))[0],
+    "grad": lambda self, y: y + grad(lambda z: (self.frozen(z) ** 2).sum())(y),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, the first time
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_model_may_use_transforms_of_its_own(name):
+    step, x, y = step_of(INSIDE[name], micro_batch=5), torch.randn(5, 4), torch.randn(5, 4)
+    parameters = list(step.parameters.values())
+    wanted = [torch.autograd.grad(mse_loss(step._model(x[i : i + 1]), y[i : i + 1]), parameters) for i in range(5)]
+    for k, found in enumerate(step.gradients(x, y)):
+        torch.testing.assert_close(found, torch.stack([each[k] for each in wanted]))
