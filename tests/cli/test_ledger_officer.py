@@ -2,10 +2,13 @@
 
 import json
 import shlex
+import sqlite3
 
 import pytest
 
 import psidp
+import psidp.errors
+from psidp.present import ledger_report
 
 
 @pytest.fixture
@@ -73,6 +76,44 @@ def test_a_report_of_a_year_is_a_page_of_html_markdown_or_json(clinic, tmp_path)
     assert "Nothing was spent." in clinic("report", "--year", "1999")
     assert "year must be given alone" in clinic("report", "--year", "2026", "--since", "2026", code=2)
     assert "must end in one of" in clinic("report", "-o", tmp_path / "year.pdf", code=2)
+
+
+def altered(path, statement, *values):
+    """What somebody does who owns the file and has taken the guards away."""
+    connection = sqlite3.connect(path)
+    for guard in ("psidp_entries_keep", "psidp_entries_stay"):
+        connection.execute(f"DROP TRIGGER {guard}")
+    connection.execute(statement, values)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE psidp_entries SET psi = 0.01 WHERE id = 2",
+        "UPDATE psidp_entries SET actor = 'eve' WHERE id = 2",
+        "UPDATE psidp_entries SET event = replace(event, 'bob', 'eve'), actor = 'eve' WHERE id = 2",
+    ],
+)
+def test_there_is_no_report_of_a_ledger_that_was_changed(clinic, tmp_path, change):
+    altered(tmp_path / "clinic.db", change)
+    page = tmp_path / "year.html"
+    for words in ((), ("--json",), ("-o", page), ("--budget", "survey", "--year", "2019")):
+        refusal = clinic("report", *words, code=2)
+        assert refusal.startswith("psidp: no report was written: entry 2 is not what was written")
+    assert not page.exists()
+    with pytest.raises(psidp.errors.TamperedLedgerError):
+        psidp.Ledger(tmp_path / "clinic.db").verified_statement()
+
+
+def test_a_report_says_that_every_entry_was_verified(clinic, tmp_path):
+    clinic("report", "-o", tmp_path / "year.html")
+    for told in (clinic("report"), (tmp_path / "year.html").read_text()):
+        assert "All 5 entries were verified." in told
+    assert json.loads(clinic("report", "--json"))["verified"] == 5
+    unchecked = psidp.Ledger(tmp_path / "clinic.db").statement()
+    assert "Its entries were not verified." in ledger_report.to_markdown(unchecked)
 
 
 def test_words_in_a_report_are_shown_and_never_acted_on(clinic, tmp_path):

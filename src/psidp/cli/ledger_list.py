@@ -12,9 +12,10 @@ from psidp.cli.balance import plain
 from psidp.cli.json_output import show_json
 from psidp.cli.ledger_options import Where
 from psidp.cli.tables import console, table
+from psidp.errors import TamperedLedgerError
 from psidp.ledger.ledger import Ledger
 from psidp.ledger.listing import Selection
-from psidp.ledger.statement import Line
+from psidp.ledger.statement import Line, Statement
 from psidp.present.formatting import up
 from psidp.present.ledger_report import FORMATS, written
 
@@ -95,25 +96,34 @@ def report(
     """Write what was spent in a year, as HTML or Markdown.
 
     A page for others: totals per unit over all budgets, by budget, table and actor; the largest spends and who
-    allowed them; what changed; the spending over time.
+    allowed them; what changed; the spending over time. Every entry is verified first; of a ledger that was changed
+    there is no report.
 
     Example: psidp ledger report ledger.db --year 2026 -o 2026.html
     """
     if year and (since or until):
         raise ValueError("year must be given alone, without since and until.")
     which = Selection(budget=budget, actor=actor, table=of_table, since=since or year, until=until or year)
-    found = Ledger(ledger).statement(which)
-    if as_json:
-        return show_json(found.to_dict())
     form = "md" if output == "-" else Path(output).suffix.removeprefix(".")
     if form not in FORMATS:
         raise ValueError(f"output must end in one of {', '.join('.' + name for name in FORMATS)}, got {output!r}.")
+    found = _verified(Ledger(ledger), which)
+    if as_json:
+        return show_json(found.to_dict())
     text = written(found, form)
     if output == "-":
         sys.stdout.write(text)
         return None
     Path(output).write_text(text, encoding="utf-8")
     return typer.echo(f"{output} written", err=True)
+
+
+def _verified(book: Ledger, which: Selection) -> Statement:
+    """The statement on a ledger whose every entry was recomputed; of another one there is no report."""
+    try:
+        return book.verified_statement(which)
+    except TamperedLedgerError as found:
+        raise TamperedLedgerError(f"no report was written: {found}", found.entry) from None
 
 
 def _minute(stamp: str) -> str:

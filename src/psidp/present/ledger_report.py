@@ -47,7 +47,8 @@ def summary(statement: Statement) -> list[str]:
         + f", in {_times(total['spends'])}."
         for (unit, side), total in statement.units.items()
     ] or ["Nothing was spent."]
-    return [*said, f"Made on {statement.made[:16]} UTC from the ledger whose head is {statement.head or 'none'}."]
+    made = f"Made on {statement.made[:16]} UTC from the ledger whose head is {statement.head or 'none'}."
+    return [*said, f"{made} {_checked(statement.verified)}"]
 
 
 def sections(statement: Statement) -> list[Section]:
@@ -120,6 +121,13 @@ def _state(report: Any) -> str:
         return "closed"
     paused = "paused" if "" in report.paused else f"paused for {', '.join(report.paused)}" if report.paused else "open"
     return paused + (f", approval above psi {report.above:g}" if report.above is not None else "")
+
+
+def _checked(verified: int | None) -> str:
+    """Whether the page speaks of what was written."""
+    if verified is None:
+        return "Its entries were not verified."
+    return f"{'Its one entry was' if verified == 1 else f'All {verified:,} entries were'} verified."
 
 
 def _times(spends: int) -> str:
