@@ -138,6 +138,24 @@ def test_requests_wait_in_a_list_and_can_be_denied(clinic):
     assert "No spend of budget survey needs" in clinic("limit", "survey", "--none", "--purpose", "no more")
 
 
+def test_whoever_approves_reads_what_is_asked(clinic):
+    clinic("request", "survey", "--sensitivity", 1, "--sigma", 1.5, "--purpose", "more", "--actor", "bob")
+    question = {"kind": "guarantee", "question": "count; of /data/visits.csv; where ward = '\x1b[2J\u202e'"}
+    clinic("request", "survey", "--psi", 0.6, "--event", json.dumps(question), "--purpose", "q", "--actor", "bob")
+    out = clinic("list", "--waiting")
+    assert "Request 6 asks: gaussian, sensitivity 1.0, sigma 1.5." in out
+    assert r"Request 7 asks: count; of /data/visits.csv; where ward = '\x1b[2J\u202e'." in out
+    assert json.loads(clinic("list", "--waiting", "--json"))["waiting"][1]["asked"] == question["question"]
+    told = " ".join(clinic("approve", 7, "--purpose", "agreed", "--actor", "ann").split())
+    assert "It asks for psi 0.6: count; of /data/visits.csv" in told
+    again = ("request", "survey", "--psi", 0.7, "--purpose", "q", "--event")
+    for text in ("{", "[]", "7", '{"question": "q"}'):
+        assert 'must be JSON with a "kind"' in clinic(*again, text, code=2)
+    assert "must be spent at its price" in clinic(
+        *again, '{"kind": "gaussian", "sensitivity": 1.0, "sigma": 9.0}', code=2
+    )
+
+
 def test_a_name_that_never_spent_is_mentioned_when_it_is_stopped(run, tmp_path):
     path = tmp_path / "ledger.db"
     run("ledger", "open", path, "survey", "--psi", 1, "--unit", "patient", "--purpose", "p")

@@ -1,5 +1,7 @@
 """No spend above the limit without somebody else's approval of exactly its terms; none is used twice or too late."""
 
+import json
+import shlex
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -144,10 +146,11 @@ def test_a_curators_release_is_approved_for_its_very_question(limited):
     with Curator(visits, unit="patient", ledger=limited, budget="visits") as curator:
         with pytest.raises(psidp.errors.ApprovalNeededError) as caught:
             curator.release(ask.count(), psi=1.0, purpose="how many")
-        words = str(caught.value).split()
-        terms = {name: words[words.index(f"--{name}") + 1] for name in ("what", "table-unit", "actor")}
+        words = shlex.split(str(caught.value).partition("Ask for it: ")[2])
+        terms = {name: words[words.index(f"--{name}") + 1] for name in ("event", "table-unit", "actor")}
+        assert json.loads(terms["event"]) == caught.value.event
         request = limited.request(
-            "visits", Guarantee(1.0, unit="patient"), purpose="how many", what=terms["what"],
+            "visits", Guarantee(1.0, unit="patient"), purpose="how many", event=caught.value.event,
             table_unit=terms["table-unit"], actor=terms["actor"],
         )  # fmt: skip
         limited.approve(request.id, purpose="agreed", actor="ann")

@@ -13,6 +13,7 @@ from psidp.cli.json_output import show_json
 from psidp.cli.ledger_options import Where
 from psidp.cli.tables import console, table
 from psidp.errors import TamperedLedgerError
+from psidp.ledger.event_words import asked_in_words
 from psidp.ledger.ledger import Ledger
 from psidp.ledger.listing import Selection
 from psidp.ledger.statement import Line, Statement
@@ -140,7 +141,10 @@ def _waiting(book: Ledger, budget: str, as_json: bool) -> None:
     """Requests that wait for an answer, and approvals that wait for their spend."""
     found = book.waiting(budget)
     if as_json:
-        rows: list[dict[str, Any]] = [entry.to_dict() | {"approved": asked.approved} for entry, asked in found]
+        rows: list[dict[str, Any]] = [
+            entry.to_dict() | {"approved": asked.approved, "asked": asked_in_words(entry.details())}
+            for entry, asked in found
+        ]
         return show_json({"waiting": rows})
     if not found:
         return console.print("No request waits.")
@@ -151,4 +155,7 @@ def _waiting(book: Ledger, budget: str, as_json: bool) -> None:
         state = f"approved, entry {asked.approved}" if asked.approved else "waits"
         words = (entry.budget, asked.by, event.get("table", "-"), entry.purpose, state)
         made.add_row(str(entry.id), *map(plain, words), _minute(asked.until), up(event["psi"]), up(event["kappa"]))
-    return console.print(made)
+    console.print(made)
+    for entry, _ in found:
+        console.print(plain(f"Request {entry.id} asks: {asked_in_words(entry.details())}."))
+    return None

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
+from psidp.curator.cube_query import CubeQuery
+from psidp.curator.query import Query
+from psidp.curator.question_text import question_text
 from psidp.guarantee import Guarantee
 from psidp.ledger.budget import shorten
-from psidp.ledger.entry import digest
 from psidp.maths.rounding import digits_down
 
 __all__ = ["Given", "Paid", "Payer", "held_back", "standing", "stopping", "table_name"]
@@ -41,8 +43,7 @@ class Payer:
 
     def release(
         self,
-        guarantee: Guarantee,
-        request: Callable[[], dict[str, Any]],
+        asked: Query | CubeQuery,
         prepare: Callable[[], Callable[[], Given]],
         read: Callable[[dict[str, Any]], Given],
         words: str,
@@ -52,19 +53,20 @@ class Payer:
         """What `prepare` makes ready to be drawn, drawn once its price is durable; or the stored answer.
 
         Args:
-            guarantee: the price. request: what makes two questions the same. prepare: everything that can fail without
-            a cost; what it returns draws. read: the answer from plain values. words: the question, where no purpose is
-            given. purpose, retry_key: for the ledger.
+            asked: the question. prepare: everything that can fail without a cost; what it returns draws. read: the
+            answer from plain values. words: the question in short, where no purpose is given. purpose, retry_key: for
+            the ledger.
         """
+        guarantee = asked.guarantee
         event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit}
         if self.ledger.needs_approval(self.budget, guarantee):
-            event["question"] = digest(request())  # an approval is for this question and no other
+            event["question"] = question_text(asked)  # an approval is for this question and no other
         spend = self.ledger.spend(
             self.budget,
             guarantee,
             purpose=purpose or shorten(words),
             retry_key=retry_key,
-            request=request() if retry_key else None,
+            request=asked.to_dict() if retry_key else None,
             event=event,
             table=self.table,
             table_unit=self.unit or "",

@@ -8,7 +8,7 @@ from psidp.errors import UnknownBudgetError
 from psidp.guarantee import Guarantee
 from psidp.ledger.access import Access
 from psidp.ledger.actor import signed
-from psidp.ledger.approvals import Asked, Proposed, terms_of, until, what_of
+from psidp.ledger.approvals import LONGEST_EVENT, Asked, Proposed, plain_event, terms_of, until, what_of
 from psidp.ledger.balance import Balance
 from psidp.ledger.cost import ZERO, Cost
 from psidp.ledger.entry import Entry
@@ -36,6 +36,8 @@ class Request:
     def written(self, access: Access, log: EntryLog) -> Entry:
         """The entry that asks; refused where no approval is needed."""
         check_text("purpose", self.purpose)
+        if "question" in self.event:
+            check_text("question", self.event["question"], LONGEST_EVENT)
         budget, price = access.budget(log, self.budget), Cost.of(self.guarantee)
         budget.check_spend(self.guarantee, self.partition)
         last = log.last_of(self.budget)
@@ -53,7 +55,7 @@ class Request:
             "until": until(log.now(log.last()), self.days),
         }
         event = signed(event, self.actor, self.table, self.table_unit)
-        event |= {} if self.what else {"event": dict(self.event)}
+        event |= {} if self.what else {"event": plain_event(self.event)}
         proposed = Proposed(self.budget, "requested", event, ZERO, partition=self.partition, purpose=self.purpose)
         event["terms"] = terms_of(proposed)
         return log.append(self.budget, "requested", event, partition=self.partition, purpose=self.purpose)

@@ -92,7 +92,7 @@ class Spend:
             return self.access.write(work)
         except ApprovalNeededError as needed:
             words = str(needed).replace("LEDGER", quote(self.access.shown))
-            raise ApprovalNeededError(words, needed.request) from None
+            raise ApprovalNeededError(words, needed.request, needed.event) from None
 
     def _recorded(self, log: EntryLog) -> Entry:
         """The durable spend; or, under a key that was answered, that answer."""
