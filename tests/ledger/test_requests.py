@@ -8,10 +8,12 @@ import pytest
 
 import psidp
 from psidp import Curator, Guarantee, ask
+from psidp.curator.payment import table_name
 from psidp.errors import ApprovalNeededError
 from psidp.ledger.approvals import Proposed, asked_after, terms_of
 from psidp.ledger.cost import ZERO
 from psidp.ledger.event_words import asked_in_words
+from psidp.ledger.listing import Selection
 
 VISITS = pa.table({"patient": [1, 1, 2, 3], "ward": ["A", "B", "A", "A"], "cost": [10.0, 20.0, 5.0, 7.0]})
 LARGE = {"purpose": "how many", "table_unit": "patient", "actor": "bob"}
@@ -61,6 +63,14 @@ def test_an_approval_of_one_files_question_is_none_for_another_file_of_the_same_
     ledger.approve(request.id, purpose="agreed", actor="ann")
     assert question_of(ledger, elsewhere / "visits.parquet", ask.count()) != event
     assert question_of(ledger, visits, ask.units()) != event
+
+
+def test_a_link_to_a_file_is_listed_under_the_files_own_name(visits, ledger):
+    for name in ("visits.parquet", "other.parquet"):
+        with Curator(visits.with_name(name), unit="patient", ledger=ledger, budget="visits") as curator:
+            curator.release(ask.count(), psi=0.1)
+    assert len(ledger.list(Selection(table="visits.parquet"))) == 2
+    assert table_name("other.parquet", engine="postgresql://host/database") == "other.parquet"
 
 
 def test_every_kind_of_question_has_words(visits, ledger):

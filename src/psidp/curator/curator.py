@@ -110,7 +110,7 @@ class Curator:
         self.protects: str = check_text("protects", words)
         self._engine = Engine(self.table)
         self._opened = self.table is not table
-        self._source, self._table_name = table, "" if ledger is None else table_name(table, name)
+        self._source, self._table_name = table, "" if ledger is None else table_name(table, name, engine)
         self.public: Mapping[str, tuple[Any, ...]] = {}
 
     def __repr__(self) -> str:

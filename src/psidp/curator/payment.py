@@ -93,15 +93,18 @@ class Payer:
         return not (guarantee.psi <= left.psi and guarantee.kappa <= left.kappa)
 
 
-def table_name(source: Any, name: str | None = None) -> str:
-    """What a table is called in the ledger: a file's name, a database's table; "" for a frame, which has none.
+def table_name(source: Any, name: str | None = None, engine: str | None = None) -> str:
+    """What a table is called in the ledger: a file's own name, whatever links lead to it; a database's table; "" for a
+    frame, which has none.
 
     Examples:
         >>> table_name("data/visits.csv"), table_name("clinic.duckdb", "visits"), table_name([1, 2])
         ('visits.csv', 'clinic.duckdb: visits', '')
     """
     if isinstance(source, str | Path):
-        return shorten(Path(str(source).partition("?")[0]).name + (f": {name}" if name else ""))
+        place = Path(str(source).partition("?")[0])
+        place = place.resolve() if engine is None else place
+        return shorten(place.name + (f": {name}" if name else ""))
     if hasattr(source, "op") and hasattr(source, "schema"):
         found = str(getattr(source.op(), "name", ""))  # an Ibis table that was filtered or joined has none
         return "" if found.startswith("ibis_") else shorten(found)  # a table in memory has one of chance
