@@ -131,7 +131,7 @@ def pause(
     _stopped(made, "paused", person, as_json)
     if person and not book.list(Selection(actor=person), size=1):
         typer.echo(
-            f"Nobody has spent here under the name {person!r}. Names are taken to the letter: psidp ledger list "
+            f"Nobody has spent here under the name {person!r}. Case and blanks tell no names apart: psidp ledger list "
             f"{ledger} shows who did.",
             err=True,
         )
@@ -146,6 +146,8 @@ def resume(
     as_json: options.AsJson = False,
 ) -> None:
     """Let spending go on that was paused.
+
+    Nobody ends the pause of his own name that somebody else set; the pause of a budget ends by whoever says so.
 
     Example: psidp ledger resume ledger.db survey --purpose "the audit is over"
     """
