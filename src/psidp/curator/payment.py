@@ -12,6 +12,8 @@ from psidp.curator.cube_query import CubeQuery
 from psidp.curator.query import Query
 from psidp.curator.question_text import question_text
 from psidp.guarantee import Guarantee
+from psidp.ledger.actor import same_person
+from psidp.ledger.balance import EVERYBODY
 from psidp.ledger.budget import shorten
 from psidp.maths.rounding import digits_down
 
@@ -112,12 +114,28 @@ def table_name(source: Any, name: str | None = None, engine: str | None = None) 
 
 
 def standing(ledger: Any, budget: str, guarantee: Guarantee) -> str:
-    """Whether a budget has enough for a release, in words; nothing is spent."""
+    """Whether a budget has enough for a release, and what else stands in its way, in words; nothing is spent."""
     left = ledger.remaining(budget)
     enough = guarantee.psi <= left.psi and guarantee.kappa <= left.kappa
     kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
     said = "enough for this release" if enough else "less than this release needs: it would be refused"
-    return f"Budget {budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left, {said}."
+    left_now = f"Budget {budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left, {said}."
+    return left_now + _in_the_way(ledger, budget, guarantee)
+
+
+def _in_the_way(ledger: Any, budget: str, guarantee: Guarantee) -> str:
+    """What else has to happen before a release: a pause that ends, an approval."""
+    report, said = ledger.report(budget), ""
+    if EVERYBODY in report.paused:
+        said += " Spending from it is paused: the release would be refused."
+    elif any(same_person(name, ledger.actor) for name in report.paused):
+        said += f" Spending from it is paused for {ledger.actor!r}: the release would be refused."
+    if not report.closed and ledger.needs_approval(budget, guarantee):
+        said += (
+            f" A release above psi {report.above:g} needs somebody else's approval first; where there is none, its "
+            "refusal says how to ask."
+        )
+    return said
 
 
 @contextmanager
