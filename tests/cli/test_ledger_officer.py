@@ -78,6 +78,19 @@ def test_a_report_of_a_year_is_a_page_of_html_markdown_or_json(clinic, tmp_path)
     assert "must end in one of" in clinic("report", "-o", tmp_path / "year.pdf", code=2)
 
 
+def test_a_report_spells_out_what_would_act_on_a_terminal_or_turn_letters_round(clinic, tmp_path):
+    evil = "q\x1b[2J\u202etxt.\x07\x9b"
+    clinic("spend", "survey", "--psi", 0.1, "--purpose", evil, "--actor", evil, "--table", evil)
+    clinic("report", "-o", tmp_path / "page.html")
+    code = "q\\x1b[2J\\u202etxt.\\x07\\x9b"
+    for told in (clinic("report"), clinic("report", "--actor", evil), (tmp_path / "page.html").read_text()):
+        assert not set("\x1b\u202e\x07\x9b") & set(told)
+    assert code in (tmp_path / "page.html").read_text()
+    assert code in clinic("list")
+    kept = json.loads(clinic("report", "--json"))
+    assert evil in [line["actor"] for line in kept["actors"]], "a program gets every letter"
+
+
 def altered(path, statement, *values):
     """What somebody does who owns the file and has taken the guards away."""
     connection = sqlite3.connect(path)

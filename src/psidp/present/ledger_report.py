@@ -7,7 +7,7 @@ from typing import Any
 
 from psidp.ledger.statement import Statement
 from psidp.present.finite import finite
-from psidp.present.formatting import down, up
+from psidp.present.formatting import down, up, visible
 from psidp.present.markup import Element, element
 from psidp.present.palette import LIGHT
 from psidp.present.spending_bars import bars
@@ -139,5 +139,5 @@ def _row(cells: list[str]) -> str:
 
 
 def escaped(words: str) -> str:
-    """`words` with nothing that Markdown or HTML would act on, on one line."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", " ".join(words.split()))
+    """`words` with nothing that Markdown, HTML or a terminal would act on, on one line."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", visible(" ".join(words.split())))
