@@ -104,7 +104,7 @@ def card(
     budget = budget_of(ledger, budget, entry)
     report, head = reported(ledger, budget)
     if ledger is not None and budget is not None and alone:
-        made = _of_ledger(Ledger(ledger), budget, entry, title, audit, audit_link, date)
+        made = _of_ledger(Ledger(ledger), budget, entry, title, publisher, audit, audit_link, date)
         publish(made, registry, evaluation, answer, report)
         return _write(made, output, form)
     unit = unit or ("record" if report is None else report.budget.unit)
@@ -155,13 +155,14 @@ def card(
 
 
 def _of_ledger(
-    ledger: Ledger, budget: str, entry: int | None, title: str, audit: str | None, link: str | None, date: str | None
-) -> Card:
+    ledger: Ledger, budget: str, entry: int | None, title: str, publisher: str, audit: str | None, link: str | None,
+    date: str | None,
+) -> Card:  # fmt: skip
     """The card of one spend, or of everything that a budget released."""
     found = None if audit is None else _audited(audit, link)
     named = None if title == "Privacy card" else title
     promise = ledger.report(budget) if entry is None else ledger.spent(entry)
-    return make(promise, ledger=ledger, budget=budget, title=named, audit=found, date=date)
+    return make(promise, ledger=ledger, budget=budget, title=named, publisher=publisher or None, audit=found, date=date)
 
 
 def _account(
