@@ -48,8 +48,12 @@ def test_what_was_spent_by_whom_for_what_and_who_allowed_the_largest(clinic):
     assert page["before"] == page["entries"][0]["id"]
     assert f"--before {page['before']}" in clinic("list", "--size", 1)
     assert [e["psi"] for e in json.loads(clinic("list", "--before", page["before"], "--json"))["entries"]] == [0.2]
-    assert "Nothing was found for actor eve." in clinic("list", "--actor", "eve")
-    assert "approved: agreed" in clinic("list", "--state", "all")
+    assert "Nothing was found for actor bob, in 1999." in clinic(
+        "list", "--actor", "bob", "--since", 1999, "--until", 1999
+    )
+    listed = clinic("list", "--state", "all")
+    assert "approved request 3: agreed" in listed
+    assert "requested psi 0.5: mean age" in listed
     assert "state must be one of" in clinic("list", "--state", "refunded", code=2)
 
 
@@ -89,6 +93,53 @@ def test_a_report_spells_out_what_would_act_on_a_terminal_or_turn_letters_round(
     assert code in clinic("list")
     kept = json.loads(clinic("report", "--json"))
     assert evil in [line["actor"] for line in kept["actors"]], "a program gets every letter"
+
+
+def test_a_name_with_a_slip_in_it_does_not_look_like_nothing_spent(run, clinic, tmp_path):
+    path = tmp_path / "clinic.db"
+    for words in (
+        ("--actor", "Bob"),
+        ("--table", "visit.csv"),
+        ("--budget", "surveys"),
+        ("--budget", "survey", "--actor", "eve"),
+    ):
+        for command in ("list", "report"):
+            code, out, _ = run("ledger", command, path, *words)
+            assert (code, out.startswith(f"Nothing matches: no entry has the {words[-2][2:]} {words[-1]!r}.")) == (
+                1,
+                True,
+            )
+        code, out, _ = run("ledger", "list", path, *words, "--json")
+        assert (code, json.loads(out)) == (0, {"entries": [], "before": None}), "JSON stays as it was"
+
+
+def test_an_empty_actor_is_refused_and_not_taken_for_none(run, clinic, tmp_path):
+    path = tmp_path / "clinic.db"
+    for words in (
+        ("spend", path, "survey", "--psi", 0.1, "--purpose", "q"),
+        ("approve", path, 3, "--purpose", "q"),
+        ("pause", path, "survey", "--purpose", "q"),
+    ):
+        for name in ("", "  "):
+            code, _, err = run("ledger", *words, "--actor", name)
+            assert (code, "actor must be said in words" in err) == (2, True)
+    asked = ("release", "table", tmp_path / "no.csv", "--count", "--psi", 1, "--rows-are-units", "--actor", "")
+    assert "actor must be said in words" in run(*asked)[2]
+
+
+def test_a_refusal_after_a_denial_says_who_denied_it_and_names_the_ledger(clinic, tmp_path):
+    large = ("survey", "--psi", 0.6, "--purpose", "more", "--actor", "bob")
+    clinic("request", *large)
+    clinic("deny", 6, "--purpose", "ask for less", "--actor", "ann")
+    refusal = clinic("spend", *large, code=2)
+    assert "Request 6 for exactly this was denied by 'ann' in entry 7: 'ask for less'. Ask again: psidp" in refusal
+    assert "denied" not in clinic("spend", "survey", "--psi", 0.7, "--purpose", "more", "--actor", "bob", code=2)
+    clinic("request", *large)
+    assert "Request 8 waits for it" in clinic("spend", *large, code=2)
+    assert "denied request 6: ask for less" in clinic("list", "--state", "denied")
+    clinic("pause", "--person", "bob", "--purpose", "has left")
+    refusal = clinic("spend", "survey", "--psi", 0.1, "--purpose", "q", "--actor", "bob", code=2)
+    assert f"psidp ledger show {tmp_path / 'clinic.db'} survey says who paused it" in refusal
 
 
 def altered(path, statement, *values):

@@ -64,6 +64,7 @@ def list_(
         entries = [entry.to_dict() | more for entry, more in zip(found, said, strict=True)]
         return show_json({"entries": entries, "before": found[-1].id if more else None})
     if not found:
+        _check_known(book, which)
         return console.print(plain("Nothing was found" + (f" for {which.in_words()}." if which.in_words() else ".")))
     made = _on_one_line(table("", ["entry", "time", "budget", "actor", "table", "what for"], ["psi", "kappa"]), 1)
     for entry, line in zip(found, lines, strict=True):
@@ -108,9 +109,11 @@ def report(
     form = "md" if output == "-" else Path(output).suffix.removeprefix(".")
     if form not in FORMATS:
         raise ValueError(f"output must end in one of {', '.join('.' + name for name in FORMATS)}, got {output!r}.")
-    found = _verified(Ledger(ledger), which)
+    book = Ledger(ledger)
+    found = _verified(book, which)
     if as_json:
         return show_json(found.to_dict())
+    _check_known(book, which)
     text = written(found, form)
     if output == "-":
         sys.stdout.write(text)
@@ -125,6 +128,15 @@ def _verified(book: Ledger, which: Selection) -> Statement:
         return book.verified_statement(which)
     except TamperedLedgerError as found:
         raise TamperedLedgerError(f"no report was written: {found}", found.entry) from None
+
+
+def _check_known(book: Ledger, which: Selection) -> None:
+    """Say that a name is in no entry, and end with 1: a name with a slip in it must not look like nothing spent."""
+    for name in ("budget", "actor", "table"):
+        value = getattr(which, name)
+        if value and not book.list(Selection(**{name: value}, state=""), size=1):
+            console.print(plain(f"Nothing matches: no entry has the {name} {value!r}. Names are taken to the letter."))
+            raise typer.Exit(1)
 
 
 def _minute(stamp: str) -> str:

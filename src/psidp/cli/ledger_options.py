@@ -19,7 +19,7 @@ Where = Annotated[
 ]
 Name = Annotated[str, typer.Argument(metavar="BUDGET", help="the budget's name")]
 Why = Annotated[str, typer.Option("--purpose", help="why, in words")]
-Who = Annotated[str, typer.Option("--actor", help="who does it; the login name unless told")]
+Who = options.Actor
 Kappa = Annotated[float, typer.Option("--kappa", help="probability of outright failure, [0, 1)")]
 Part = Annotated[str, typer.Option("--partition", help="the part of the data that is read")]
 Table = Annotated[str, typer.Option("--table", help="the table that is read")]

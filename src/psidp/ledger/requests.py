@@ -15,7 +15,7 @@ from psidp.ledger.entry import Entry
 from psidp.ledger.log import EntryLog
 from psidp.symbols import check_text
 
-__all__ = ["Request", "answered", "waiting"]
+__all__ = ["Request", "answered", "denial", "waiting"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,17 @@ def answered(log: EntryLog, state: str, request: int, actor: str, purpose: str, 
         _check_somebody_else(asked, actor)
         event |= {"until": until(log.now(log.last()), days), "terms": asked.details()["terms"]}
     return log.append(asked.budget, state, signed(event, actor), refers=request, purpose=purpose)
+
+
+def denial(log: EntryLog, spend: Proposed) -> str:
+    """Who denied a request for exactly this spend, in words; "" where nobody did."""
+    terms = terms_of(spend)
+    for entry in reversed(log.changes(spend.budget)):
+        asked = log.entry(entry.refers) if entry.state == "denied" else None
+        if asked is not None and asked.details()["terms"] == terms:
+            by = entry.details()["by"]
+            return f"Request {asked.id} for exactly this was denied by {by!r} in entry {entry.id}: {entry.purpose!r}."
+    return ""
 
 
 def _check_somebody_else(asked: Entry, actor: str) -> None:
