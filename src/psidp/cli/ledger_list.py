@@ -10,12 +10,12 @@ from rich.table import Table
 from psidp.cli import options
 from psidp.cli.balance import plain
 from psidp.cli.json_output import show_json
-from psidp.cli.ledger_options import Where
+from psidp.cli.ledger_options import Where, readable
 from psidp.cli.tables import console, table
 from psidp.errors import TamperedLedgerError
 from psidp.ledger.event_words import asked_in_words
-from psidp.ledger.ledger import Ledger
 from psidp.ledger.listing import Selection
+from psidp.ledger.reading import LedgerReading
 from psidp.ledger.statement import Line, Statement
 from psidp.present.formatting import up
 from psidp.present.ledger_report import FORMATS, written
@@ -50,7 +50,7 @@ def list_(
 
     Example: psidp ledger list ledger.db --waiting
     """
-    book = Ledger(ledger)
+    book = readable(ledger)
     if waiting:
         return _waiting(book, budget, as_json)
     which = Selection(
@@ -109,7 +109,7 @@ def report(
     form = "md" if output == "-" else Path(output).suffix.removeprefix(".")
     if form not in FORMATS:
         raise ValueError(f"output must end in one of {', '.join('.' + name for name in FORMATS)}, got {output!r}.")
-    book = Ledger(ledger)
+    book = readable(ledger)
     found = _verified(book, which)
     if as_json:
         return show_json(found.to_dict())
@@ -122,7 +122,7 @@ def report(
     return typer.echo(f"{output} written", err=True)
 
 
-def _verified(book: Ledger, which: Selection) -> Statement:
+def _verified(book: LedgerReading, which: Selection) -> Statement:
     """The statement on a ledger whose every entry was recomputed; of another one there is no report."""
     try:
         return book.verified_statement(which)
@@ -130,7 +130,7 @@ def _verified(book: Ledger, which: Selection) -> Statement:
         raise TamperedLedgerError(f"no report was written: {found}", found.entry) from None
 
 
-def _check_known(book: Ledger, which: Selection) -> None:
+def _check_known(book: LedgerReading, which: Selection) -> None:
     """Say that a name is in no entry, and end with 1: a name with a slip in it must not look like nothing spent."""
     for name in ("budget", "actor", "table"):
         value = getattr(which, name)
@@ -149,7 +149,7 @@ def _on_one_line(made: Table, column: int) -> Table:
     return made
 
 
-def _waiting(book: Ledger, budget: str, as_json: bool) -> None:
+def _waiting(book: LedgerReading, budget: str, as_json: bool) -> None:
     """Requests that wait for an answer, and approvals that wait for their spend."""
     found = book.waiting(budget)
     if as_json:
