@@ -23,6 +23,7 @@ Bad input is a plain ValueError or TypeError whose sentence names the quantity. 
         └── TamperedLedgerError          an entry is not what was written
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = [
@@ -136,11 +137,12 @@ class ApprovalNeededError(LedgerError):
 
     Attributes:
         request: the request for exactly this spend that waits; 0 where nobody asked for it.
+        event: what would be released, as Ledger.request takes it.
     """
 
-    def __init__(self, sentence: str, request: int = 0) -> None:
+    def __init__(self, sentence: str, request: int = 0, event: Mapping[str, Any] | None = None) -> None:
         super().__init__(sentence)
-        self.request = request
+        self.request, self.event = request, dict(event or {})
 
 
 class UnknownBudgetError(LedgerError, LookupError):

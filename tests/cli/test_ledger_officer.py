@@ -2,10 +2,13 @@
 
 import json
 import shlex
+import sqlite3
 
 import pytest
 
 import psidp
+import psidp.errors
+from psidp.present import ledger_report
 
 
 @pytest.fixture
@@ -45,8 +48,12 @@ def test_what_was_spent_by_whom_for_what_and_who_allowed_the_largest(clinic):
     assert page["before"] == page["entries"][0]["id"]
     assert f"--before {page['before']}" in clinic("list", "--size", 1)
     assert [e["psi"] for e in json.loads(clinic("list", "--before", page["before"], "--json"))["entries"]] == [0.2]
-    assert "Nothing was found for actor eve." in clinic("list", "--actor", "eve")
-    assert "approved: agreed" in clinic("list", "--state", "all")
+    assert "Nothing was found for actor bob, in 1999." in clinic(
+        "list", "--actor", "bob", "--since", 1999, "--until", 1999
+    )
+    listed = clinic("list", "--state", "all")
+    assert "approved request 3: agreed" in listed
+    assert "requested psi 0.5: mean age" in listed
     assert "state must be one of" in clinic("list", "--state", "refunded", code=2)
 
 
@@ -75,6 +82,104 @@ def test_a_report_of_a_year_is_a_page_of_html_markdown_or_json(clinic, tmp_path)
     assert "must end in one of" in clinic("report", "-o", tmp_path / "year.pdf", code=2)
 
 
+def test_a_report_spells_out_what_would_act_on_a_terminal_or_turn_letters_round(clinic, tmp_path):
+    evil = "q\x1b[2J\u202etxt.\x07\x9b"
+    clinic("spend", "survey", "--psi", 0.1, "--purpose", evil, "--actor", evil, "--table", evil)
+    clinic("report", "-o", tmp_path / "page.html")
+    code = "q\\x1b[2J\\u202etxt.\\x07\\x9b"
+    for told in (clinic("report"), clinic("report", "--actor", evil), (tmp_path / "page.html").read_text()):
+        assert not set("\x1b\u202e\x07\x9b") & set(told)
+    assert code in (tmp_path / "page.html").read_text()
+    assert code in clinic("list")
+    kept = json.loads(clinic("report", "--json"))
+    assert evil in [line["actor"] for line in kept["actors"]], "a program gets every letter"
+
+
+def test_a_name_with_a_slip_in_it_does_not_look_like_nothing_spent(run, clinic, tmp_path):
+    path = tmp_path / "clinic.db"
+    for words in (
+        ("--actor", "Bob"),
+        ("--table", "visit.csv"),
+        ("--budget", "surveys"),
+        ("--budget", "survey", "--actor", "eve"),
+    ):
+        for command in ("list", "report"):
+            code, out, _ = run("ledger", command, path, *words)
+            assert (code, out.startswith(f"Nothing matches: no entry has the {words[-2][2:]} {words[-1]!r}.")) == (
+                1,
+                True,
+            )
+        code, out, _ = run("ledger", "list", path, *words, "--json")
+        assert (code, json.loads(out)) == (0, {"entries": [], "before": None}), "JSON stays as it was"
+
+
+def test_an_empty_actor_is_refused_and_not_taken_for_none(run, clinic, tmp_path):
+    path = tmp_path / "clinic.db"
+    for words in (
+        ("spend", path, "survey", "--psi", 0.1, "--purpose", "q"),
+        ("approve", path, 3, "--purpose", "q"),
+        ("pause", path, "survey", "--purpose", "q"),
+    ):
+        for name in ("", "  "):
+            code, _, err = run("ledger", *words, "--actor", name)
+            assert (code, "actor must be said in words" in err) == (2, True)
+    asked = ("release", "table", tmp_path / "no.csv", "--count", "--psi", 1, "--rows-are-units", "--actor", "")
+    assert "actor must be said in words" in run(*asked)[2]
+
+
+def test_a_refusal_after_a_denial_says_who_denied_it_and_names_the_ledger(clinic, tmp_path):
+    large = ("survey", "--psi", 0.6, "--purpose", "more", "--actor", "bob")
+    clinic("request", *large)
+    clinic("deny", 6, "--purpose", "ask for less", "--actor", "ann")
+    refusal = clinic("spend", *large, code=2)
+    assert "Request 6 for exactly this was denied by 'ann' in entry 7: 'ask for less'. Ask again: psidp" in refusal
+    assert "denied" not in clinic("spend", "survey", "--psi", 0.7, "--purpose", "more", "--actor", "bob", code=2)
+    clinic("request", *large)
+    assert "Request 8 waits for it" in clinic("spend", *large, code=2)
+    assert "denied request 6: ask for less" in clinic("list", "--state", "denied")
+    clinic("pause", "--person", "bob", "--purpose", "has left")
+    refusal = clinic("spend", "survey", "--psi", 0.1, "--purpose", "q", "--actor", "bob", code=2)
+    assert f"psidp ledger show {tmp_path / 'clinic.db'} survey says who paused it" in refusal
+
+
+def altered(path, statement, *values):
+    """What somebody does who owns the file and has taken the guards away."""
+    connection = sqlite3.connect(path)
+    for guard in ("psidp_entries_keep", "psidp_entries_stay"):
+        connection.execute(f"DROP TRIGGER {guard}")
+    connection.execute(statement, values)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE psidp_entries SET psi = 0.01 WHERE id = 2",
+        "UPDATE psidp_entries SET actor = 'eve' WHERE id = 2",
+        "UPDATE psidp_entries SET event = replace(event, 'bob', 'eve'), actor = 'eve' WHERE id = 2",
+    ],
+)
+def test_there_is_no_report_of_a_ledger_that_was_changed(clinic, tmp_path, change):
+    altered(tmp_path / "clinic.db", change)
+    page = tmp_path / "year.html"
+    for words in ((), ("--json",), ("-o", page), ("--budget", "survey", "--year", "2019")):
+        refusal = clinic("report", *words, code=2)
+        assert refusal.startswith("psidp: no report was written: entry 2 is not what was written")
+    assert not page.exists()
+    with pytest.raises(psidp.errors.TamperedLedgerError):
+        psidp.Ledger(tmp_path / "clinic.db").verified_statement()
+
+
+def test_a_report_says_that_every_entry_was_verified(clinic, tmp_path):
+    clinic("report", "-o", tmp_path / "year.html")
+    for told in (clinic("report"), (tmp_path / "year.html").read_text()):
+        assert "All 5 entries were verified." in told
+    assert json.loads(clinic("report", "--json"))["verified"] == 5
+    unchecked = psidp.Ledger(tmp_path / "clinic.db").statement()
+    assert "Its entries were not verified." in ledger_report.to_markdown(unchecked)
+
+
 def test_words_in_a_report_are_shown_and_never_acted_on(clinic, tmp_path):
     evil = "<script>alert(1)</script> | *x*"
     clinic("spend", "survey", "--psi", 0.1, "--purpose", evil, "--actor", evil)
@@ -95,6 +200,24 @@ def test_requests_wait_in_a_list_and_can_be_denied(clinic):
     assert "needs no approval" in clinic("request", "survey", "--psi", 0.1, "--purpose", "small", code=2)
     assert "give --approval-above PSI, or --none" in clinic("limit", "survey", "--purpose", "a slip", code=2)
     assert "No spend of budget survey needs" in clinic("limit", "survey", "--none", "--purpose", "no more")
+
+
+def test_whoever_approves_reads_what_is_asked(clinic):
+    clinic("request", "survey", "--sensitivity", 1, "--sigma", 1.5, "--purpose", "more", "--actor", "bob")
+    question = {"kind": "guarantee", "question": "count; of /data/visits.csv; where ward = '\x1b[2J\u202e'"}
+    clinic("request", "survey", "--psi", 0.6, "--event", json.dumps(question), "--purpose", "q", "--actor", "bob")
+    out = clinic("list", "--waiting")
+    assert "Request 6 asks: gaussian, sensitivity 1.0, sigma 1.5." in out
+    assert r"Request 7 asks: count; of /data/visits.csv; where ward = '\x1b[2J\u202e'." in out
+    assert json.loads(clinic("list", "--waiting", "--json"))["waiting"][1]["asked"] == question["question"]
+    told = " ".join(clinic("approve", 7, "--purpose", "agreed", "--actor", "ann").split())
+    assert "It asks for psi 0.6: count; of /data/visits.csv" in told
+    again = ("request", "survey", "--psi", 0.7, "--purpose", "q", "--event")
+    for text in ("{", "[]", "7", '{"question": "q"}'):
+        assert 'must be JSON with a "kind"' in clinic(*again, text, code=2)
+    assert "must be spent at its price" in clinic(
+        *again, '{"kind": "gaussian", "sensitivity": 1.0, "sigma": 9.0}', code=2
+    )
 
 
 def test_a_name_that_never_spent_is_mentioned_when_it_is_stopped(run, tmp_path):

@@ -41,6 +41,23 @@ def test_a_release_is_one_spend_and_says_what_is_left(curator, kept):
     assert (spent.psi, spent.purpose) == (0.6, "count, sum of cost by ward")
 
 
+def test_a_plan_says_that_an_approval_is_needed_or_that_somebody_is_paused(curator, kept):
+    def plan(psi):
+        return curator.plan(ask.count(), psi=psi).notes[-1]
+
+    assert plan(0.6).endswith("left, enough for this release.")
+    kept.limit("survey", 0.5, purpose="large ones are looked at", actor="Ann")
+    assert plan(0.5).endswith("left, enough for this release.")
+    assert "A release above psi 0.5 needs somebody else's approval first" in plan(0.6)
+    kept.pause("survey", person=kept.actor.upper(), purpose="has left", actor="Ann")
+    assert f"is paused for {kept.actor!r}: the release would be refused." in plan(0.1)
+    assert "needs somebody else's approval first" in plan(0.6)
+    kept.pause("survey", purpose="an audit", actor="Ann")
+    assert "Spending from it is paused: the release would be refused." in plan(0.1)
+    with pytest.raises(psidp.errors.BudgetPausedError):
+        curator.release(ask.count(), psi=0.1)
+
+
 def test_the_same_question_under_the_same_key_costs_once(curator, kept):
     first = curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.5, retry_key="report-1")
     again = curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.5, retry_key="report-1")

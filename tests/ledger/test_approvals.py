@@ -1,5 +1,7 @@
 """No spend above the limit without somebody else's approval of exactly its terms; none is used twice or too late."""
 
+import json
+import shlex
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -45,6 +47,9 @@ def test_a_spend_up_to_the_limit_needs_nobody_and_one_above_it_somebody_else(lim
     assert refused(limited).request == request.id
     with pytest.raises(ValueError, match="somebody else than 'bob'"):
         limited.approve(request.id, purpose="my own", actor="bob")
+    for name in ("Bob", "bob ", "ＢＯＢ", "b\u200dob"):
+        with pytest.raises(ValueError, match="Names are compared without case"):
+            limited.approve(request.id, purpose="my own", actor=name)
     approval = limited.approve(request.id, purpose="agreed", actor="ann")
     assert spend(limited).refers == approval.id
     refused(limited)
@@ -144,10 +149,11 @@ def test_a_curators_release_is_approved_for_its_very_question(limited):
     with Curator(visits, unit="patient", ledger=limited, budget="visits") as curator:
         with pytest.raises(psidp.errors.ApprovalNeededError) as caught:
             curator.release(ask.count(), psi=1.0, purpose="how many")
-        words = str(caught.value).split()
-        terms = {name: words[words.index(f"--{name}") + 1] for name in ("what", "table-unit", "actor")}
+        words = shlex.split(str(caught.value).partition("Ask for it: ")[2])
+        terms = {name: words[words.index(f"--{name}") + 1] for name in ("event", "table-unit", "actor")}
+        assert json.loads(terms["event"]) == caught.value.event
         request = limited.request(
-            "visits", Guarantee(1.0, unit="patient"), purpose="how many", what=terms["what"],
+            "visits", Guarantee(1.0, unit="patient"), purpose="how many", event=caught.value.event,
             table_unit=terms["table-unit"], actor=terms["actor"],
         )  # fmt: skip
         limited.approve(request.id, purpose="agreed", actor="ann")

@@ -59,6 +59,62 @@ def test_a_person_is_stopped_in_every_budget_also_in_those_opened_later(survey):
     survey.verify()
 
 
+@pytest.mark.parametrize("name", ["bob", "Bob", "BOB", " bob\t", "bob ", "ｂｏｂ", "b\u200bob", "bob\u202e"])
+def test_a_pause_holds_however_the_name_is_written(survey, name):
+    survey.pause("survey", person="bob", purpose="has left", actor="ann")
+    with pytest.raises(Paused, match="is paused for"):
+        spend(survey, actor=name)
+    spend(survey, actor="rob")
+    with pytest.raises(ValueError, match="paused already for 'bob'"):
+        survey.pause("survey", person=name, purpose="again", actor="ann")
+    with pytest.raises(ValueError, match="the pause of 'bob' must be ended by somebody else, got actor="):
+        survey.resume("survey", person="bob", purpose="let me", actor=name)
+    with pytest.raises(ValueError, match="must be ended by somebody else"):
+        survey.resume(person=name, purpose="let me", actor="bob")
+    made = survey.resume("survey", person=name, purpose="is back", actor="ann")
+    assert made[0].details()["person"] == "bob", "as the pause spelled it"
+    spend(survey, actor="bob")
+    survey.verify()
+
+
+def test_a_pause_everywhere_ends_however_the_name_is_written(survey):
+    survey.open("second", psi=1.0, purpose="q", actor="ann")
+    survey.pause("second", person="BOB", purpose="there", actor="ann")
+    assert [entry.budget for entry in survey.pause(person="bob", purpose="has left", actor="ann")] == ["survey"]
+    survey.open("third", psi=1.0, purpose="q", actor="ann")
+    with pytest.raises(Paused):
+        spend(survey, budget="third", actor="Bob")
+    assert len(survey.resume(person="Bob", purpose="is back", actor="ann")) == 3
+    survey.open("fourth", psi=1.0, purpose="q", actor="ann")
+    spend(survey, budget="fourth")
+    survey.verify()
+
+
+def test_one_person_alone_is_never_locked_out(survey):
+    survey.pause("survey", purpose="a holiday", actor="bob")
+    survey.resume("survey", purpose="is back", actor="bob")
+    survey.pause("survey", person="bob", purpose="my own name", actor="bob")
+    survey.resume("survey", person="bob", purpose="my own pause", actor="Bob")
+    survey.pause(person="bob", purpose="everywhere", actor="bob")
+    survey.open("second", psi=1.0, purpose="q", actor="bob")
+    survey.resume(person="bob", purpose="my own pause", actor="bob")
+    for budget in ("survey", "second"):
+        spend(survey, budget=budget)
+    survey.verify()
+
+
+def test_history_in_which_a_name_was_taken_to_the_letter_verifies(survey, monkeypatch):
+    """Until 0.2.0 `Bob` spent while `bob` was paused, and let `bob` go on."""
+    survey.pause("survey", person="bob", purpose="has left", actor="ann")
+    for module in (psidp.ledger.log, psidp.ledger.pauses):
+        monkeypatch.setattr(module, "same_person", lambda one, other: one == other)
+    spend(survey, actor="Bob")
+    survey.resume("survey", person="bob", purpose="let me", actor="Bob")
+    monkeypatch.undo()
+    assert survey.verify().id == 4
+    spend(survey)
+
+
 def test_a_closed_budget_gives_the_same_advice_whatever_is_asked(survey):
     survey.close("survey", purpose="done", actor="ann")
     for ask in (

@@ -179,6 +179,8 @@ def test_with_its_ledger_a_card_is_verified_and_has_the_running_total(tmp_path, 
 def test_a_tampered_ledger_is_said_on_the_card(tmp_path, monkeypatch):
     with psidp.Ledger(tmp_path / "ledger.db") as ledger:
         ledger.open("clinic", psi=2.0, unit="patient", actor="Ann", purpose="a survey")
+        with ledger.spend("clinic", psidp.Guarantee(0.5, unit="patient"), purpose="a count"):
+            pass
 
         def tampered(head=None):
             raise psidp.errors.TamperedLedgerError("entry 1 is not what was written.")

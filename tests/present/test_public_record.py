@@ -130,7 +130,9 @@ def test_the_registry_file_of_the_demos_release_validates_against_the_schema(run
     ]
     paid = ["card", "--ledger", tmp_path / "demo" / "ledger.db", "--budget", "survey-2026"]
     code, _, err = run(*paid, *files)
-    assert (code, "intended_use (" in err, "data_curators" in err) == (2, True, False)  # the card names the publisher
+    assert (code, "intended_use (" in err, "data_curators (" in err) == (2, True, True)
+    code, _, err = run(*paid, "--registry", tmp_path / "d.yaml", "--publisher", "The clinic")
+    assert (code, "intended_use (" in err, "data_curators" in err) == (2, True, False), "somebody said who publishes"
     assert not (tmp_path / "card.json").exists()
     code, _, err = run(*paid, *files, *flags(ANSWERS))
     assert code == 0, err

@@ -10,15 +10,14 @@ from psidp.cli.tables import console, table
 from psidp.guarantee import Guarantee
 from psidp.ledger.budget_refusal import CLOSED
 from psidp.ledger.report import Report
-from psidp.present.formatting import down, up
+from psidp.present.formatting import down, up, visible
 
 __all__ = ["closed_or_left", "in_words", "plain", "show_budgets", "show_report"]
 
 
 def plain(text: str) -> Text:
     """Text as it is, except that control characters other than line breaks are made visible."""
-    visible = (c if c == "\n" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return Text("".join(visible))
+    return Text(visible(text))
 
 
 def in_words(left: Guarantee) -> str:

@@ -11,7 +11,17 @@ import typer
 from psidp.accounting import DPSGD, PrivacyCurve, account
 from psidp.accounting.events import Sampling
 from psidp.cli import options
-from psidp.cli.public_record import Answer, Budget, EvaluationFile, LedgerPlace, RegistryFile, publish, reported
+from psidp.cli.public_record import (
+    Answer,
+    Budget,
+    EntryNumber,
+    EvaluationFile,
+    LedgerPlace,
+    RegistryFile,
+    budget_of,
+    publish,
+    reported,
+)  # fmt: skip
 from psidp.guarantee import Guarantee
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import Adjacency, check_adjacency
@@ -34,7 +44,7 @@ def card(
         str | None,
         typer.Option("--adjacency", help="add-remove, replace-one or zero-out; a run's sampling says it otherwise"),
     ] = None,
-    unit: options.Unit = "record",
+    unit: Annotated[str, typer.Option("--unit", help="unit of privacy; the budget's or record unless told")] = "",
     title: Annotated[str, typer.Option("--title", help="what was released")] = "Privacy card",
     regret: Annotated[float, typer.Option("--regret", help="how far psi overstates the loss, [0, 1]")] = 0.0,
     prior: Annotated[float, typer.Option("--prior", help="chance of membership before the release, [0, 1]")] = 0.1,
@@ -66,6 +76,7 @@ def card(
     date: Annotated[str | None, typer.Option("--date", help="YYYY-MM-DD; today when not given")] = None,
     ledger: LedgerPlace = None,
     budget: Budget = None,
+    entry: EntryNumber = None,
     registry: RegistryFile = None,
     evaluation: EvaluationFile = None,
     answer: Answer = [],  # noqa: B006
@@ -74,21 +85,30 @@ def card(
 ) -> None:
     """Write the privacy card of a release: HTML, Markdown or JSON.
 
-    With --ledger and --budget alone, it is the card of everything that the budget paid for.
+    With --ledger and --budget alone, it is the card of everything that the budget paid for; with --ledger and --entry
+    that of one spend. A card of what the ledger did not pay for is refused.
 
     Example: psidp card --sensitivity 1 --sigma 2 --unit patient --title "Mean age" -o card.html
 
     Example: psidp card --noise-multiplier 1 --sampling-rate 0.01 --steps 1000 -o run.html
 
+    Example: psidp card --ledger ledger.db --entry 7 -o card.html
+
     Example: psidp card --ledger ledger.db --budget survey --evaluation evaluation.md -o card.html
     """
     if audit_link is not None and audit is None:
         raise ValueError("--audit-link goes with --audit, the audit's result.")
+    alone = not notions and noise_multiplier is None and events is None
+    if entry is not None and not alone:
+        raise ValueError("the numbers of an entry come from the ledger: leave out those of a mechanism or a run.")
+    budget = budget_of(ledger, budget, entry)
     report, head = reported(ledger, budget)
-    if ledger is not None and budget is not None and not notions and noise_multiplier is None and events is None:
-        made = _of_budget(Ledger(ledger), budget, title, audit, audit_link, date)
+    if ledger is not None and budget is not None and alone:
+        made = _of_ledger(Ledger(ledger), budget, entry, title, publisher, audit, audit_link, date)
         publish(made, registry, evaluation, answer, report)
         return _write(made, output, form)
+    unit = unit or ("record" if report is None else report.budget.unit)
+    adjacency = report.budget.adjacency if adjacency is None and report is not None and events is None else adjacency
     named = {name: value for name, value in notions.items() if name not in {"sensitivity", "sigma"}}
     sensitivity, sigma, delta = (notions.get(name) for name in ("sensitivity", "sigma", "delta"))
     described = (noise_multiplier, sampling_rate, steps)
@@ -134,11 +154,15 @@ def card(
     return _write(made, output, form)
 
 
-def _of_budget(ledger: Ledger, budget: str, title: str, audit: str | None, link: str | None, date: str | None) -> Card:
-    """The card of everything that a budget released."""
+def _of_ledger(
+    ledger: Ledger, budget: str, entry: int | None, title: str, publisher: str, audit: str | None, link: str | None,
+    date: str | None,
+) -> Card:  # fmt: skip
+    """The card of one spend, or of everything that a budget released."""
     found = None if audit is None else _audited(audit, link)
     named = None if title == "Privacy card" else title
-    return make(ledger.report(budget), ledger=ledger, budget=budget, title=named, audit=found, date=date)
+    promise = ledger.report(budget) if entry is None else ledger.spent(entry)
+    return make(promise, ledger=ledger, budget=budget, title=named, publisher=publisher or None, audit=found, date=date)
 
 
 def _account(

@@ -11,7 +11,7 @@ from psidp.cli.balance import closed_or_left, in_words, plain, show_budgets, sho
 from psidp.cli.json_output import show_json
 from psidp.cli.ledger_list import list_, report
 from psidp.cli.ledger_officer import approve, deny, limit, pause, request, resume, roles
-from psidp.cli.ledger_options import Kappa, Name, Part, Table, TableUnit, Where, Who, Why, priced, say
+from psidp.cli.ledger_options import Kappa, Name, Part, Table, TableUnit, Where, Who, Why, priced, readable, say
 from psidp.cli.tables import console
 from psidp.ledger.budget import Partitions
 from psidp.ledger.ledger import Ledger
@@ -119,7 +119,7 @@ def show(
 
     Example: psidp ledger show ledger.db survey
     """
-    book = Ledger(ledger)
+    book = readable(ledger)
     if budget:
         found, history = book.report(budget), book.history(budget)
         points = [{"time": time, "psi": psi} for time, psi in history]
@@ -212,7 +212,7 @@ def verify(
     Example: psidp ledger verify ledger.db --kept /safe/ledger.kept --key /safe/ledger.key
     """
     begun = kept and Path(kept).exists()
-    found = Ledger(ledger).verify(head or None, kept=kept or None, key=key or None)
+    found = readable(ledger).verify(head or None, kept=kept or None, key=key or None)
     if as_json:
         return show_json({"verified": True, "entries": found.id, "head": str(found)})
     whole = f"All entries after those that {kept} vouches for" if begun else f"All {found.id} entries"
@@ -225,7 +225,7 @@ def head(ledger: Where, as_json: options.AsJson = False) -> None:
 
     Whoever keeps it can tell later whether the ledger was cut.
     """
-    found = Ledger(ledger).head()
+    found = readable(ledger).head()
     return show_json({"id": found.id, "hash": found.hash, "head": str(found)}) if as_json else typer.echo(str(found))
 
 
@@ -241,7 +241,7 @@ def export(
 
     Example: psidp ledger export ledger.db -o /backup/ledger-2026-05-09.jsonl
     """
-    lines = (f"{line}\n" for line in Ledger(ledger).export())
+    lines = (f"{line}\n" for line in readable(ledger).export())
     if output == "-":
         sys.stdout.writelines(lines)
         return

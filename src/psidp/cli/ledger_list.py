@@ -10,11 +10,13 @@ from rich.table import Table
 from psidp.cli import options
 from psidp.cli.balance import plain
 from psidp.cli.json_output import show_json
-from psidp.cli.ledger_options import Where
+from psidp.cli.ledger_options import Where, readable
 from psidp.cli.tables import console, table
-from psidp.ledger.ledger import Ledger
+from psidp.errors import TamperedLedgerError
+from psidp.ledger.event_words import asked_in_words
 from psidp.ledger.listing import Selection
-from psidp.ledger.statement import Line
+from psidp.ledger.reading import LedgerReading
+from psidp.ledger.statement import Line, Statement
 from psidp.present.formatting import up
 from psidp.present.ledger_report import FORMATS, written
 
@@ -48,7 +50,7 @@ def list_(
 
     Example: psidp ledger list ledger.db --waiting
     """
-    book = Ledger(ledger)
+    book = readable(ledger)
     if waiting:
         return _waiting(book, budget, as_json)
     which = Selection(
@@ -62,6 +64,7 @@ def list_(
         entries = [entry.to_dict() | more for entry, more in zip(found, said, strict=True)]
         return show_json({"entries": entries, "before": found[-1].id if more else None})
     if not found:
+        _check_known(book, which)
         return console.print(plain("Nothing was found" + (f" for {which.in_words()}." if which.in_words() else ".")))
     made = _on_one_line(table("", ["entry", "time", "budget", "actor", "table", "what for"], ["psi", "kappa"]), 1)
     for entry, line in zip(found, lines, strict=True):
@@ -95,25 +98,45 @@ def report(
     """Write what was spent in a year, as HTML or Markdown.
 
     A page for others: totals per unit over all budgets, by budget, table and actor; the largest spends and who
-    allowed them; what changed; the spending over time.
+    allowed them; what changed; the spending over time. Every entry is verified first; of a ledger that was changed
+    there is no report.
 
     Example: psidp ledger report ledger.db --year 2026 -o 2026.html
     """
     if year and (since or until):
         raise ValueError("year must be given alone, without since and until.")
     which = Selection(budget=budget, actor=actor, table=of_table, since=since or year, until=until or year)
-    found = Ledger(ledger).statement(which)
-    if as_json:
-        return show_json(found.to_dict())
     form = "md" if output == "-" else Path(output).suffix.removeprefix(".")
     if form not in FORMATS:
         raise ValueError(f"output must end in one of {', '.join('.' + name for name in FORMATS)}, got {output!r}.")
+    book = readable(ledger)
+    found = _verified(book, which)
+    if as_json:
+        return show_json(found.to_dict())
+    _check_known(book, which)
     text = written(found, form)
     if output == "-":
         sys.stdout.write(text)
         return None
     Path(output).write_text(text, encoding="utf-8")
     return typer.echo(f"{output} written", err=True)
+
+
+def _verified(book: LedgerReading, which: Selection) -> Statement:
+    """The statement on a ledger whose every entry was recomputed; of another one there is no report."""
+    try:
+        return book.verified_statement(which)
+    except TamperedLedgerError as found:
+        raise TamperedLedgerError(f"no report was written: {found}", found.entry) from None
+
+
+def _check_known(book: LedgerReading, which: Selection) -> None:
+    """Say that a name is in no entry, and end with 1: a name with a slip in it must not look like nothing spent."""
+    for name in ("budget", "actor", "table"):
+        value = getattr(which, name)
+        if value and not book.list(Selection(**{name: value}, state=""), size=1):
+            console.print(plain(f"Nothing matches: no entry has the {name} {value!r}. Names are taken to the letter."))
+            raise typer.Exit(1)
 
 
 def _minute(stamp: str) -> str:
@@ -126,11 +149,14 @@ def _on_one_line(made: Table, column: int) -> Table:
     return made
 
 
-def _waiting(book: Ledger, budget: str, as_json: bool) -> None:
+def _waiting(book: LedgerReading, budget: str, as_json: bool) -> None:
     """Requests that wait for an answer, and approvals that wait for their spend."""
     found = book.waiting(budget)
     if as_json:
-        rows: list[dict[str, Any]] = [entry.to_dict() | {"approved": asked.approved} for entry, asked in found]
+        rows: list[dict[str, Any]] = [
+            entry.to_dict() | {"approved": asked.approved, "asked": asked_in_words(entry.details())}
+            for entry, asked in found
+        ]
         return show_json({"waiting": rows})
     if not found:
         return console.print("No request waits.")
@@ -141,4 +167,7 @@ def _waiting(book: Ledger, budget: str, as_json: bool) -> None:
         state = f"approved, entry {asked.approved}" if asked.approved else "waits"
         words = (entry.budget, asked.by, event.get("table", "-"), entry.purpose, state)
         made.add_row(str(entry.id), *map(plain, words), _minute(asked.until), up(event["psi"]), up(event["kappa"]))
-    return console.print(made)
+    console.print(made)
+    for entry, _ in found:
+        console.print(plain(f"Request {entry.id} asks: {asked_in_words(entry.details())}."))
+    return None

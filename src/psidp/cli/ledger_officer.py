@@ -1,6 +1,7 @@
 """psidp ledger for an officer: ask, approve, deny, limit, pause and resume; roles of a PostgreSQL server."""
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
@@ -9,6 +10,7 @@ from psidp.cli.json_output import show_json
 from psidp.cli.ledger_options import Kappa, Name, Part, Table, TableUnit, Where, Who, Why, priced, say
 from psidp.ledger import schema
 from psidp.ledger.entry import Entry
+from psidp.ledger.event_words import asked_in_words
 from psidp.ledger.ledger import Ledger
 from psidp.ledger.listing import Selection
 from psidp.present.formatting import up
@@ -32,21 +34,23 @@ def request(
     actor: Who = "",
     table: Table = "",
     table_unit: TableUnit = "",
-    what: Annotated[str, typer.Option("--what", help="digest of what is released, as a refused spend names it")] = "",
+    event: Annotated[str, typer.Option("--event", help="what is released, as a refused spend prints it")] = "",
+    what: Annotated[str, typer.Option("--what", help="only a digest of it, where it is too long to print")] = "",
     days: Annotated[float, typer.Option("--days", help="how long it waits for an answer")] = 30.0,
     as_json: options.AsJson = False,
 ) -> None:
     """Ask for a spend that is above the budget's limit.
 
-    The spend that follows must have exactly these terms. A refused spend prints the command that asks for it.
+    The spend that follows must have exactly these terms. A refused spend prints the command that asks for it, with
+    what it would release: whoever approves it reads that.
 
     Example: psidp ledger request ledger.db survey --sensitivity 1 --sigma 2 --purpose "mean age"
     """
     book = Ledger(ledger)
-    guarantee, event = priced(mechanism, notions, kappa, book.budget(budget).guarantee)
+    guarantee, released = priced(mechanism, notions, kappa, book.budget(budget).guarantee)
     entry = book.request(
-        budget, guarantee, purpose=purpose, event=event, partition=partition, actor=actor, table=table,
-        table_unit=table_unit, what=what, days=days,
+        budget, guarantee, purpose=purpose, event=_event(event) if event else released, partition=partition,
+        actor=actor, table=table, table_unit=table_unit, what=what, days=days,
     )  # fmt: skip
     until = entry.details()["until"][:16]
     said = (
@@ -69,9 +73,12 @@ def approve(
 
     Example: psidp ledger approve ledger.db 7 --purpose "as agreed on Monday"
     """
-    entry = Ledger(ledger).approve(number, purpose=purpose, days=days, actor=actor)
-    until = entry.details()["until"][:16]
-    say(entry, f"Request {number} of budget {entry.budget} is approved until {until}, as entry {entry.id}.", as_json)
+    book = Ledger(ledger)
+    entry = book.approve(number, purpose=purpose, days=days, actor=actor)
+    request = next(found.details() for found, _ in book.waiting(entry.budget) if found.id == number)
+    asked, until = asked_in_words(request), entry.details()["until"][:16]
+    said = f"Request {number} of budget {entry.budget} is approved until {until}, as entry {entry.id}."
+    say(entry, f"{said} It asks for psi {up(request['psi'])}: {asked}.", as_json, asked=asked)
 
 
 def deny(ledger: Where, number: Number, purpose: Why, actor: Who = "", as_json: options.AsJson = False) -> None:
@@ -124,7 +131,7 @@ def pause(
     _stopped(made, "paused", person, as_json)
     if person and not book.list(Selection(actor=person), size=1):
         typer.echo(
-            f"Nobody has spent here under the name {person!r}. Names are taken to the letter: psidp ledger list "
+            f"Nobody has spent here under the name {person!r}. Case and blanks tell no names apart: psidp ledger list "
             f"{ledger} shows who did.",
             err=True,
         )
@@ -140,6 +147,8 @@ def resume(
 ) -> None:
     """Let spending go on that was paused.
 
+    Nobody ends the pause of his own name that somebody else set; the pause of a budget ends by whoever says so.
+
     Example: psidp ledger resume ledger.db survey --purpose "the audit is over"
     """
     made = Ledger(ledger).resume(budget, purpose=purpose, person=person, actor=actor)
@@ -154,6 +163,17 @@ def roles() -> None:
     Example: psidp ledger roles | psql privacy
     """
     typer.echo(schema.roles(), nl=False)
+
+
+def _event(text: str) -> dict[str, Any]:
+    """What is released, from the JSON that a refused spend printed."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not (isinstance(found, dict) and isinstance(found.get("kind"), str)):
+        raise ValueError(f'event (what is released) must be JSON with a "kind", got {text[:40]!r}.')
+    return found
 
 
 def _stopped(made: list[Entry], state: str, person: str, as_json: bool) -> None:

@@ -9,21 +9,35 @@ from psidp.cli.balance import plain
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console
 from psidp.guarantee import Guarantee
+from psidp.ledger.copies import copy_at
 from psidp.ledger.entry import Entry
 from psidp.ledger.event import price
+from psidp.ledger.ledger import Ledger
+from psidp.ledger.reading import LedgerReading
+from psidp.present.formatting import visible
 
-__all__ = ["Kappa", "Name", "Part", "Table", "TableUnit", "Where", "Who", "Why", "priced", "say"]
+__all__ = ["Kappa", "Name", "Part", "Table", "TableUnit", "Where", "Who", "Why", "priced", "readable", "say"]
 
 Where = Annotated[
     str, typer.Argument(metavar="LEDGER", help="a path (SQLite file), or postgresql://user@host/database")
 ]
 Name = Annotated[str, typer.Argument(metavar="BUDGET", help="the budget's name")]
 Why = Annotated[str, typer.Option("--purpose", help="why, in words")]
-Who = Annotated[str, typer.Option("--actor", help="who does it; the login name unless told")]
+Who = options.Actor
 Kappa = Annotated[float, typer.Option("--kappa", help="probability of outright failure, [0, 1)")]
 Part = Annotated[str, typer.Option("--partition", help="the part of the data that is read")]
 Table = Annotated[str, typer.Option("--table", help="the table that is read")]
 TableUnit = Annotated[str, typer.Option("--table-unit", help="the column of it that names units")]
+
+
+def readable(ledger: str) -> LedgerReading:
+    """The ledger, to be read; or the copy that lies there, with a line that says what it is."""
+    copy = copy_at(ledger)
+    if copy is None:
+        return Ledger(ledger)
+    said = f"{ledger} was used as {copy.original} before, so it is read as a copy: nothing can be spent from it"
+    typer.echo(visible(f"psidp: {said}, and what was spent since is not in it."), err=True)
+    return copy
 
 
 def priced(mechanism: str, given: dict[str, float], kappa: float, terms: Guarantee) -> tuple[Guarantee, dict[str, Any]]:

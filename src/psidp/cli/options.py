@@ -9,9 +9,9 @@ import typer
 
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, check_adjacency
-from psidp.symbols import SYMBOLS
+from psidp.symbols import SYMBOLS, check_text
 
-__all__ = ["NOTIONS", "Adjacent", "AsJson", "Notions", "Unit", "chosen", "parse", "with_notions"]
+__all__ = ["NOTIONS", "Actor", "Adjacent", "AsJson", "Notions", "Unit", "chosen", "parse", "with_notions"]
 
 NOTIONS = (
     "psi", "epsilon", "delta", "sensitivity", "sigma", "auc", "advantage", "tpr", "fpr", "alpha", "rho", "zcdp",
@@ -21,6 +21,17 @@ Notions = dict[str, float]
 Made = TypeVar("Made")
 Unit = Annotated[str, typer.Option("--unit", help="whose data is protected: record, patient, household")]
 Adjacent = Annotated[str, typer.Option("--adjacency", help="add-remove, replace-one or zero-out")]
+
+
+def _named(ctx: typer.Context, param: typer.CallbackParam, value: str) -> str:
+    """The name; an empty one that was given, as by a variable that is not set, is not taken for none."""
+    given = ctx.get_parameter_source(str(param.name))
+    return check_text(str(param.name), value) if given is not None and given.name == "COMMANDLINE" else value
+
+
+Actor = Annotated[
+    str, typer.Option("--actor", help="who asks, for the ledger; the login name unless told", callback=_named)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
 
 

@@ -10,7 +10,18 @@ from psidp.ledger.report import Report
 from psidp.present import evaluation, registry
 from psidp.present.card.record import Card
 
-__all__ = ["Answer", "Budget", "EvaluationFile", "LedgerPlace", "RegistryFile", "parsed_answers", "publish", "reported"]
+__all__ = [
+    "Answer",
+    "Budget",
+    "EntryNumber",
+    "EvaluationFile",
+    "LedgerPlace",
+    "RegistryFile",
+    "budget_of",
+    "parsed_answers",
+    "publish",
+    "reported",
+]
 
 RegistryFile = Annotated[
     str | None, typer.Option("--registry", help="also write an entry for the registry of DP deployments, .yaml")
@@ -23,6 +34,17 @@ LedgerPlace = Annotated[
     str | None, typer.Option("--ledger", help="the ledger that paid: verified for the card; goes with --budget")
 ]
 Budget = Annotated[str | None, typer.Option("--budget", help="the budget in it that paid; its running total is told")]
+
+EntryNumber = Annotated[int | None, typer.Option("--entry", help="the spend in the ledger that the card is of")]
+
+
+def budget_of(ledger: str | None, budget: str | None, entry: int | None) -> str | None:
+    """The budget that paid: as it is told, or that of an entry."""
+    if entry is None:
+        return budget
+    if ledger is None:
+        raise ValueError(f"--entry goes with --ledger, which holds it, got entry={entry} alone.")
+    return budget or Ledger(ledger).spent(entry).budget
 
 
 def reported(ledger: str | None, budget: str | None) -> tuple[Report | None, str | None]:

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from psidp.cli import options
+
 __all__ = [
     "NO_UNIT",
     "Actor",
@@ -50,7 +52,7 @@ ClippingShare = Annotated[
 LedgerAt = Annotated[str, typer.Option("--ledger", help="where spending is written down: a file or postgresql://")]
 BudgetName = Annotated[str, typer.Option("--budget", help="the budget that pays")]
 Purpose = Annotated[str, typer.Option("--purpose", help="why, for the ledger")]
-Actor = Annotated[str, typer.Option("--actor", help="who asks, for the ledger; the login name unless told")]
+Actor = options.Actor
 RetryKey = Annotated[
     str, typer.Option("--retry-key", help="idempotency key: asked again, the stored answer comes back")
 ]

@@ -110,7 +110,7 @@ class Curator:
         self.protects: str = check_text("protects", words)
         self._engine = Engine(self.table)
         self._opened = self.table is not table
-        self._source, self._table_name = table, "" if ledger is None else table_name(table, name)
+        self._source, self._table_name = table, "" if ledger is None else table_name(table, name, engine)
         self.public: Mapping[str, tuple[Any, ...]] = {}
 
     def __repr__(self) -> str:
@@ -352,7 +352,7 @@ class Curator:
         """What `prepare` makes ready, drawn once it is paid for, where there is a ledger."""
         if self.ledger is not None:
             payer = Payer(self.ledger, str(self.budget), self.unit, self.same_unit, self._table_name)
-            return payer.release(asked.guarantee, asked.to_dict, prepare, read, words, purpose, retry_key)
+            return payer.release(asked, prepare, read, words, purpose, retry_key)
         if retry_key:
             raise ValueError("retry_key (idempotency key) needs a ledger, which keeps the answer.")
         return prepare()().settled(UNKEPT, False)

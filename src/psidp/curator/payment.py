@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
+from psidp.curator.cube_query import CubeQuery
+from psidp.curator.query import Query
+from psidp.curator.question_text import question_text
 from psidp.guarantee import Guarantee
+from psidp.ledger.actor import same_person
+from psidp.ledger.balance import EVERYBODY
 from psidp.ledger.budget import shorten
-from psidp.ledger.entry import digest
 from psidp.maths.rounding import digits_down
 
 __all__ = ["Given", "Paid", "Payer", "held_back", "standing", "stopping", "table_name"]
@@ -41,8 +45,7 @@ class Payer:
 
     def release(
         self,
-        guarantee: Guarantee,
-        request: Callable[[], dict[str, Any]],
+        asked: Query | CubeQuery,
         prepare: Callable[[], Callable[[], Given]],
         read: Callable[[dict[str, Any]], Given],
         words: str,
@@ -52,19 +55,20 @@ class Payer:
         """What `prepare` makes ready to be drawn, drawn once its price is durable; or the stored answer.
 
         Args:
-            guarantee: the price. request: what makes two questions the same. prepare: everything that can fail without
-            a cost; what it returns draws. read: the answer from plain values. words: the question, where no purpose is
-            given. purpose, retry_key: for the ledger.
+            asked: the question. prepare: everything that can fail without a cost; what it returns draws. read: the
+            answer from plain values. words: the question in short, where no purpose is given. purpose, retry_key: for
+            the ledger.
         """
+        guarantee = asked.guarantee
         event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit}
         if self.ledger.needs_approval(self.budget, guarantee):
-            event["question"] = digest(request())  # an approval is for this question and no other
+            event["question"] = question_text(asked)  # an approval is for this question and no other
         spend = self.ledger.spend(
             self.budget,
             guarantee,
             purpose=purpose or shorten(words),
             retry_key=retry_key,
-            request=request() if retry_key else None,
+            request=asked.to_dict() if retry_key else None,
             event=event,
             table=self.table,
             table_unit=self.unit or "",
@@ -91,15 +95,18 @@ class Payer:
         return not (guarantee.psi <= left.psi and guarantee.kappa <= left.kappa)
 
 
-def table_name(source: Any, name: str | None = None) -> str:
-    """What a table is called in the ledger: a file's name, a database's table; "" for a frame, which has none.
+def table_name(source: Any, name: str | None = None, engine: str | None = None) -> str:
+    """What a table is called in the ledger: a file's own name, whatever links lead to it; a database's table; "" for a
+    frame, which has none.
 
     Examples:
         >>> table_name("data/visits.csv"), table_name("clinic.duckdb", "visits"), table_name([1, 2])
         ('visits.csv', 'clinic.duckdb: visits', '')
     """
     if isinstance(source, str | Path):
-        return shorten(Path(str(source).partition("?")[0]).name + (f": {name}" if name else ""))
+        place = Path(str(source).partition("?")[0])
+        place = place.resolve() if engine is None else place
+        return shorten(place.name + (f": {name}" if name else ""))
     if hasattr(source, "op") and hasattr(source, "schema"):
         found = str(getattr(source.op(), "name", ""))  # an Ibis table that was filtered or joined has none
         return "" if found.startswith("ibis_") else shorten(found)  # a table in memory has one of chance
@@ -107,12 +114,28 @@ def table_name(source: Any, name: str | None = None) -> str:
 
 
 def standing(ledger: Any, budget: str, guarantee: Guarantee) -> str:
-    """Whether a budget has enough for a release, in words; nothing is spent."""
+    """Whether a budget has enough for a release, and what else stands in its way, in words; nothing is spent."""
     left = ledger.remaining(budget)
     enough = guarantee.psi <= left.psi and guarantee.kappa <= left.kappa
     kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
     said = "enough for this release" if enough else "less than this release needs: it would be refused"
-    return f"Budget {budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left, {said}."
+    left_now = f"Budget {budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left, {said}."
+    return left_now + _in_the_way(ledger, budget, guarantee)
+
+
+def _in_the_way(ledger: Any, budget: str, guarantee: Guarantee) -> str:
+    """What else has to happen before a release: a pause that ends, an approval."""
+    report, said = ledger.report(budget), ""
+    if EVERYBODY in report.paused:
+        said += " Spending from it is paused: the release would be refused."
+    elif any(same_person(name, ledger.actor) for name in report.paused):
+        said += f" Spending from it is paused for {ledger.actor!r}: the release would be refused."
+    if not report.closed and ledger.needs_approval(budget, guarantee):
+        said += (
+            f" A release above psi {report.above:g} needs somebody else's approval first; where there is none, its "
+            "refusal says how to ask."
+        )
+    return said
 
 
 @contextmanager

@@ -4,17 +4,19 @@
     {..., "by": "bob", "table": "visits.csv", "table_unit": "patient_id"}     the table that is read, where it is
                                                                               known, and the column of its units
 
-On a file a name is what its bearer says. On a PostgreSQL server with roles it is the login, and the server checks it.
+On a file a name is what its bearer says, and may be written in several ways: `same_person`. On a PostgreSQL server with
+roles it is the login, and the server checks it.
 """
 
 import getpass
 import os
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
 from psidp.symbols import check_text
 
-__all__ = ["BESIDE_THE_PRICE", "UNITS", "WHO", "signed", "system_user"]
+__all__ = ["BESIDE_THE_PRICE", "UNITS", "WHO", "same_person", "signed", "system_user"]
 
 WHO = ("by", "table", "table_unit")
 UNITS = ("unit_column", "budget_unit_column", "same_unit")
@@ -28,6 +30,22 @@ def system_user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may run as a number that has no name
         return f"uid {os.getuid()}"
+
+
+def same_person(one: str, other: str) -> bool:
+    """Whether two names are one person's: case, blanks, invisible letters and forms of a letter tell nobody apart.
+
+    Examples:
+        >>> same_person("bob", " BOB"), same_person("bob", "rob")
+        (True, False)
+    """
+    return _plainly(one) == _plainly(other)
+
+
+def _plainly(name: str) -> str:
+    """A name as it is compared."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join("".join(letter for letter in folded if unicodedata.category(letter) != "Cf").split())
 
 
 def signed(event: Mapping[str, Any], actor: str, table: str = "", table_unit: str = "") -> dict[str, Any]:

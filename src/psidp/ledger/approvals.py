@@ -4,12 +4,15 @@ A request writes down the terms of one spend. Somebody else approves it, for a t
 terms, and uses the approval up.
 
     requested   {"kind": "requested", "by": "bob", "psi": 0.5, "kappa": 0.0, "what": "...", "terms": "...",
-                 "until": "2026-02-28T12:00:00.000000Z"}     what is asked for; `what` is a digest of the event
+                 "until": "2026-02-28T12:00:00.000000Z",     what is asked for; `what` is a digest of the event, and
+                 "event": {...}}                             `event` that very event, for whoever approves it; older
+                                                             requests may have the digest alone
     approved    {"kind": "approved", "by": "ann", "until": "..."}, refers to the request
     denied      {"kind": "denied", "by": "ann"}, refers to the request, also to one that was approved and not used
     spent       refers to the approval
 """
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from shlex import quote
@@ -21,12 +24,25 @@ from psidp.ledger.cost import Cost
 from psidp.ledger.entry import digest
 from psidp.maths.rounding import digits_up
 
-__all__ = ["Asked", "Proposed", "approval_of", "asked_after", "terms_of", "until", "what_of"]
+__all__ = [
+    "LONGEST_EVENT",
+    "Asked",
+    "Proposed",
+    "approval_of",
+    "asked_after",
+    "plain_event",
+    "terms_of",
+    "until",
+    "what_of",
+]
 
 MOST = 64
 """Requests that may wait in one budget; each is part of every balance until it is used, denied or too old."""
 
 LONGEST_DAYS = 366.0
+
+LONGEST_EVENT = 8_000
+"""Letters of an event that a refusal prints for the request to repeat."""
 
 
 class Proposed(NamedTuple):
@@ -60,7 +76,12 @@ Waiting = tuple[Asked, ...]
 
 def what_of(event: Mapping[str, Any]) -> str:
     """A digest of what is released: the event without who, which table and which unit column."""
-    return digest({name: value for name, value in event.items() if name not in (*WHO, *UNITS)})
+    return digest(plain_event(event))
+
+
+def plain_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event without who, which table and which unit column: what `what_of` is a digest of."""
+    return {name: value for name, value in event.items() if name not in (*WHO, *UNITS)}
 
 
 def terms_of(entry: Proposed) -> str:
@@ -120,6 +141,8 @@ def asked_after(waiting: Waiting, entry: Proposed) -> Waiting:
 def _requested(waiting: Waiting, entry: Proposed) -> Waiting:
     if entry.event["terms"] != terms_of(entry):
         raise ValueError("the terms of a request must be those that it lists.")
+    if "event" in entry.event and entry.event["what"] != what_of(entry.event["event"]):
+        raise ValueError("the event of a request must be the one that its digest is of.")
     if not len(waiting) < MOST:
         raise ValueError(f"at most {MOST} requests may wait in budget {entry.budget!r}. Approve or deny some first.")
     if same := [asked for asked in waiting if asked.terms == entry.event["terms"]]:
@@ -135,6 +158,12 @@ def _approved(asked: Asked, entry: Proposed) -> Asked:
     return Asked(asked.id, asked.by, asked.terms, entry.event["until"], entry.id)
 
 
+def _released(event: Mapping[str, Any]) -> dict[str, str]:
+    """The event as the flag that gives it to a request; its digest where it is long."""
+    text = json.dumps(plain_event(event), sort_keys=True)  # plain letters, whatever the event holds
+    return {"event": text} if len(text) <= LONGEST_EVENT else {"what": what_of(event)}
+
+
 def _needed(entry: Proposed, mine: list[Asked]) -> ApprovalNeededError:
     """The refusal, with the command that asks for exactly this spend."""
     event = entry.event
@@ -143,13 +172,15 @@ def _needed(entry: Proposed, mine: list[Asked]) -> ApprovalNeededError:
         return ApprovalNeededError(
             f"{above}; nothing was spent and nothing released. Request {mine[0].id} waits for it: psidp ledger approve "
             f"LEDGER {mine[0].id}.",
-            request=mine[0].id,
+            mine[0].id,
+            plain_event(event),
         )
     words = {"psi": repr(entry.psi), "kappa": repr(entry.kappa) if entry.kappa else "", "partition": entry.partition}
     words |= {"table": event.get("table", ""), "table-unit": event.get("table_unit", ""), "purpose": entry.purpose}
-    words |= {"actor": event["by"], "what": what_of(event)}
+    words |= {"actor": event["by"]} | _released(event)
     flags = " ".join(f"--{name} {quote(value)}" for name, value in words.items() if value)
     return ApprovalNeededError(
         f"{above}; nothing was spent and nothing released. Ask for it: psidp ledger request LEDGER "
-        f"{quote(entry.budget)} {flags}"
+        f"{quote(entry.budget)} {flags}",
+        event=plain_event(event),
     )

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from shlex import quote
 from typing import Any, Self
 
 from psidp.errors import BudgetPausedError
@@ -13,7 +14,7 @@ from psidp.ledger.budget_refusal import closed, exceeded
 from psidp.ledger.cost import ZERO, Cost
 from psidp.ledger.entry import NOTES, canonical
 
-__all__ = ["EVERYBODY", "Balance", "Spent", "cap_of", "step"]
+__all__ = ["EVERYBODY", "Balance", "Spent", "cap_of", "paused", "step"]
 
 EVERYBODY = ""
 """Stands among those who are paused for all of them."""
@@ -175,11 +176,7 @@ def _spent(now: Balance, entry: Proposed) -> Balance:
     """The balance after a spend: nobody is paused, it fits, and it is approved where it has to be."""
     who, on_partition = entry.event.get("by", ""), bool(entry.partition)
     if now.paused and (EVERYBODY in now.paused or who in now.paused):
-        whom = "" if EVERYBODY in now.paused else f" for {who!r}"
-        raise BudgetPausedError(
-            f"Budget {entry.budget!r} is paused{whom}; nothing was spent and nothing released. psidp ledger show "
-            f"LEDGER {entry.budget} says who paused it and why, psidp ledger resume ends it."
-        )
+        raise paused(entry.budget, "" if EVERYBODY in now.paused else who)
     after = now.after_spend(entry.price, on_partition)
     simple = now.allotted is ZERO and now.spent.largest is ZERO and not on_partition  # the new total is what counts
     if not (after.spent.common.fits(now.cap) if simple else now.fits(entry.price, on_partition)):
@@ -189,6 +186,15 @@ def _spent(now: Balance, entry: Proposed) -> Balance:
     if entry.refers:
         raise ValueError(f"psi {entry.psi} of budget {entry.budget!r} needs no approval.")
     return after
+
+
+def paused(budget: str, who: str) -> BudgetPausedError:
+    """The refusal of a spend that is paused, for a person or, with "", for everybody."""
+    whom = f" for {who!r}" if who else ""
+    return BudgetPausedError(
+        f"Budget {budget!r} is paused{whom}; nothing was spent and nothing released. psidp ledger show LEDGER "
+        f"{quote(budget)} says who paused it and why, psidp ledger resume ends it."
+    )
 
 
 def _change(now: Balance, state: str, event: Mapping[str, Any], budget: str) -> Balance:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Table, Text
 
 from psidp.errors import TamperedLedgerError
+from psidp.maths.rounding import digits_up
 
 __all__ = [
     "COLUMNS", "COPIES", "ENTRIES", "INSERT", "LEDGER", "NAMES", "NOTES", "Entry", "State", "canonical", "digest",
@@ -81,9 +82,13 @@ class Entry:
         return values
 
     def what(self) -> str:
-        """What happened, in words: the state, and whom it stops or lets go on."""
-        person = self.details().get("person", "") if self.state in ("paused", "resumed") else ""
-        return f"{self.state} for {person}" if person else self.state
+        """What happened, in words: the state, whom it stops or lets go on, what it asks, which request it answers."""
+        if self.state in ("paused", "resumed"):
+            person = self.details().get("person", "")
+            return f"{self.state} for {person}" if person else self.state
+        if self.state == "requested":
+            return f"requested psi {digits_up(self.details()['psi'], 6):g}"
+        return f"{self.state} request {self.refers}" if self.state in ("approved", "denied") else self.state
 
     def to_dict(self) -> dict[str, Any]:
         """The columns as plain values, as exported."""

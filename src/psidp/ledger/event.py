@@ -33,7 +33,7 @@ from psidp.guarantee import Guarantee, compose
 from psidp.ledger.actor import BESIDE_THE_PRICE
 from psidp.maths.sensitivity import Adjacency
 
-__all__ = ["agrees", "checked", "price", "priced_run"]
+__all__ = ["agrees", "checked", "price", "priced_run", "run_event"]
 
 Terms = dict[str, Any]
 
@@ -134,14 +134,18 @@ def price(event: Mapping[str, Any], *, adjacency: Adjacency | None = None, unit:
 
 def priced_run(run: Run, kappa: float, failure: float = 0.0) -> tuple[Guarantee, dict[str, Any]]:
     """What a run costs at a kappa, its own chance of failure included, and the event that says what it was."""
-    kind, names = SHAPES[type(run)]
-    event: dict[str, Any] = {"kind": kind} | {name: getattr(run, name) for name in names}
-    event |= {name: getattr(run, name) for name in MORE if getattr(run, name, None) not in (None, 1)}
-    event["kappa"] = kappa
+    event = run_event(run) | {"kappa": kappa}
     if not failure:
         return account(run).guarantee(kappa), event
     own = Guarantee(0.0, failure, _adjacency(run), run.unit)
     return account([run, own]).guarantee(kappa), event | {"failure": own.kappa}
+
+
+def run_event(run: Run) -> dict[str, Any]:
+    """What is stored of a run, without the kappa that it was accounted at."""
+    kind, names = SHAPES[type(run)]
+    event: dict[str, Any] = {"kind": kind} | {name: getattr(run, name) for name in names}
+    return event | {name: getattr(run, name) for name in MORE if getattr(run, name, None) not in (None, 1)}
 
 
 def _adjacency(run: Run) -> Adjacency:

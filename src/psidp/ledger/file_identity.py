@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from psidp.errors import LedgerUnavailableError
 from psidp.ledger.inode import inode
 
-__all__ = ["FileIdentity", "Mark"]
+__all__ = ["FileIdentity", "Mark", "frozen"]
 
 MOUNTS = Path("/proc/self/mountinfo")
 NOTHING = "Nothing was spent and nothing released."
@@ -109,9 +109,8 @@ class FileIdentity:
 
     def recorded(self) -> Mark | None:
         """The mark in the file proper, its log left aside; None where there is none, or where it cannot be read."""
-        address = f"file:{quote_from_bytes(os.fsencode(self.path))}?mode=ro&immutable=1"
         try:
-            connection = sqlite3.connect(address, uri=True)
+            connection = sqlite3.connect(frozen(self.path), uri=True)
         except sqlite3.Error:
             return None
         try:
@@ -121,6 +120,22 @@ class FileIdentity:
             return None
         finally:
             connection.close()
+
+    def copied_from(self) -> str | None:
+        """Where the ledger says that it lies, if that is not here; refused where a log lies here, whosever it is, and
+        where this may be the very file that others write to, under another name."""
+        last = self.recorded() if self.path.exists() else None
+        if last is None or last.is_at(Mark.at(self.path)):
+            return None
+        self._alone()
+        self._check_mount()
+        if _holds_something(self.log):
+            raise LedgerUnavailableError(
+                f"The ledger {self.shown} was used as {last.path} before, and {self.log} may hold its last entries or "
+                f"another ledger's. Take {self.log} away to read the copy without them; or, if both came here together "
+                f'and are now the only ones: psidp ledger moved {self.shown} --purpose "why".'
+            )
+        return last.path
 
     def is_recorded(self) -> bool:
         """Whether the file proper says that it lies here."""
@@ -174,15 +189,19 @@ class FileIdentity:
         if not self.path.exists():
             return None
         found = self._alone()
+        self._check_mount()
+        last = None if self.moving else self.recorded()
+        if last is not None and not last.is_at(Mark.at(self.path)):
+            raise self._elsewhere(last)
+        return found
+
+    def _check_mount(self) -> None:
+        """Refuse a file that is a mount of its own."""
         if _is_mounted(self.path):
             raise LedgerUnavailableError(
                 f"The ledger {self.shown} must be a file in its folder, got a file that is mounted by itself. Its log "
                 f"would be another one here than elsewhere. {NOTHING} Mount the folder instead."
             )
-        last = None if self.moving else self.recorded()
-        if last is not None and not last.is_at(Mark.at(self.path)):
-            raise self._elsewhere(last)
-        return found
 
     def _alone(self, committed: bool = False) -> tuple[int, int]:
         """Device and inode of a file that has this name only."""
@@ -208,6 +227,11 @@ class FileIdentity:
             f"The ledger {self.shown} was used as {last.path} before: it was moved, copied or restored. {NOTHING} Use "
             f'it there. If this is now the only one, say so: psidp ledger moved {self.shown} --purpose "why".'
         )
+
+
+def frozen(path: Path) -> str:
+    """The address by which SQLite reads a file as it stands: no log, no lock, nothing written."""
+    return f"file:{quote_from_bytes(os.fsencode(path))}?mode=ro&immutable=1"
 
 
 def _fate(committed: bool) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from psidp.accounting import DPSGD, BandMF, FixedOrder, RandomAllocation
 from psidp.guarantee import Guarantee
-from psidp.ledger import openings, relocation, requests
+from psidp.ledger import openings, pauses, relocation, requests
 from psidp.ledger.actor import signed, system_user
 from psidp.ledger.budget import Budget, Partitions, Renewal, check_limit
 from psidp.ledger.entry import Entry
@@ -242,7 +242,7 @@ class Ledger(LedgerReading):
 
     def _stop(self, state: str, budget: str, person: str, actor: str, purpose: str) -> list[Entry]:
         who, why = self._who(actor), check_text("purpose", purpose)
-        return self._access.write(lambda log: openings.stopped(log, state, budget, person, who, why))
+        return self._access.write(lambda log: pauses.stopped(log, state, budget, person, who, why))
 
 
 def _priced(

@@ -8,8 +8,9 @@ from sqlalchemy import Connection, Select, bindparam, select, text
 
 from psidp.errors import ClockError, UnknownBudgetError
 from psidp.guarantee import Guarantee
+from psidp.ledger.actor import same_person
 from psidp.ledger.approvals import Proposed, approval_of
-from psidp.ledger.balance import Balance, step
+from psidp.ledger.balance import EVERYBODY, Balance, paused, step
 from psidp.ledger.budget import Budget, period_of
 from psidp.ledger.cost import ZERO, Cost
 from psidp.ledger.driver import runner
@@ -179,6 +180,8 @@ class EntryLog:
             _stamp(now), 1 if last is None else last.id + 1, refers,
         )  # fmt: skip
         before = self._balance(name, last)
+        if state == "spent" and before is not None and before.paused and not before.closed:
+            self._check_paused(before, proposed)
         if state == "spent" and before is not None and before.needs_approval(proposed.price) and not before.closed:
             proposed = proposed._replace(refers=approval_of(before.waiting, proposed))
         balance = step(before, proposed, None if part is None else Balance.read(part.standing))
@@ -202,6 +205,12 @@ class EntryLog:
         self.known.wrote(row, entry, balance)
         self.written = entry
         return entry
+
+    def _check_paused(self, before: Balance, spend: Proposed) -> None:
+        """Refuse somebody who is paused under a name that differs by case or the like; the rest `step` refuses."""
+        who = spend.event.get("by", "")
+        if EVERYBODY not in before.paused and any(same_person(name, who) for name in before.paused):
+            raise paused(spend.budget, who)
 
     def head(self) -> Entry | None:
         """The last entry of all, to go on from: the one that this process knows, or one that is checked.

@@ -1,25 +1,26 @@
-"""Openings: budgets opened, split into shares, paused and resumed; several of them in one transaction."""
+"""Openings: budgets opened and split into shares; several of them in one transaction."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from psidp.ledger.actor import signed
-from psidp.ledger.balance import EVERYBODY, Balance
+from psidp.ledger.balance import Balance
 from psidp.ledger.budget import Budget, period_of
 from psidp.ledger.budget_refusal import closed
 from psidp.ledger.cost import shares
 from psidp.ledger.entry import Entry
 from psidp.ledger.log import EntryLog
+from psidp.ledger.pauses import stopped_everywhere
 from psidp.ledger.report import standing_of
 
-__all__ = ["beside", "opened", "reopened", "split", "stopped"]
+__all__ = ["beside", "opened", "reopened", "split"]
 
 
 def opened(log: EntryLog, terms: Budget, paused: Iterable[str] = (), **more: Any) -> Entry:
     """The entry that opens a budget; who is stopped everywhere, or in the budget it is a share of, is stopped in it."""
     period = period_of(terms.renews, log.now(log.last()))
     event = terms.event() | ({"period": period} if period else {}) | more
-    persons = sorted({*_stopped_everywhere(log), *paused})
+    persons = sorted({*stopped_everywhere(log), *paused})
     return log.append(terms, "opened", event | ({"paused": persons} if persons else {}), purpose=terms.purpose)
 
 
@@ -52,25 +53,6 @@ def split(log: EntryLog, terms: Budget, weights: dict[str, float], actor: str, p
     return made
 
 
-def stopped(log: EntryLog, state: str, budget: str, person: str, actor: str, purpose: str) -> list[Entry]:
-    """The entries that pause or resume a budget; or a person, in one budget or, without one, in all that are open."""
-    event = signed({"kind": state} | ({"person": person} if person else {}), actor)
-    if budget:
-        log.opening_of(budget)
-        return [log.append(budget, state, event, purpose=purpose)]
-    if person == EVERYBODY:
-        raise ValueError("a budget, or a person who is meant in all of them, must be named.")
-    made = []
-    for entry in log.changes():
-        last = log.last_of(entry.budget) if entry.state == "opened" else None
-        balance = None if last is None else Balance.read(last.standing)
-        if balance is not None and not balance.closed and (person in balance.paused) == (state == "resumed"):
-            made.append(log.append(entry.budget, state, event | {"everywhere": True}, purpose=purpose))
-    if not made:
-        raise ValueError(f"person must be one who is {'not yet ' if state == 'paused' else ''}paused, got {person!r}.")
-    return made
-
-
 def beside(log: EntryLog, terms: Budget) -> list[str]:
     """Other open budgets that protect the same unit, for the same table or for one that was not said."""
     found = []
@@ -84,12 +66,3 @@ def beside(log: EntryLog, terms: Budget) -> list[str]:
         if last is not None and not Balance.read(last.standing).closed:
             found.append(entry.budget)
     return found
-
-
-def _stopped_everywhere(log: EntryLog) -> set[str]:
-    """Who was paused in all budgets, and not resumed in all of them since."""
-    persons: set[str] = set()
-    for entry in log.changes():
-        if entry.state in ("paused", "resumed") and entry.details().get("everywhere"):
-            (persons.add if entry.state == "paused" else persons.discard)(entry.details()["person"])
-    return persons

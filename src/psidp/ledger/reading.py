@@ -1,6 +1,7 @@
 """LedgerReading: everything that can be asked of a ledger without writing to it."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Self, TypeVar
@@ -143,6 +144,13 @@ class LedgerReading:
             )
 
         return self._read(found)
+
+    def verified_statement(self, which: Selection | None = None) -> Statement:
+        """`statement`, once every entry was recomputed; TamperedLedgerError names the first bad one instead."""
+        seen, found = self.verify(), self.statement(which)
+        if found.head not in ("", str(seen)):  # somebody wrote meanwhile
+            self.verify(found.head)
+        return replace(found, verified=Head.parse(found.head).id if found.head else 0)
 
     # The chain
 

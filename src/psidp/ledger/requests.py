@@ -7,15 +7,15 @@ from typing import Any
 from psidp.errors import UnknownBudgetError
 from psidp.guarantee import Guarantee
 from psidp.ledger.access import Access
-from psidp.ledger.actor import signed
-from psidp.ledger.approvals import Asked, Proposed, terms_of, until, what_of
+from psidp.ledger.actor import same_person, signed
+from psidp.ledger.approvals import LONGEST_EVENT, Asked, Proposed, plain_event, terms_of, until, what_of
 from psidp.ledger.balance import Balance
 from psidp.ledger.cost import ZERO, Cost
 from psidp.ledger.entry import Entry
 from psidp.ledger.log import EntryLog
 from psidp.symbols import check_text
 
-__all__ = ["Request", "answered", "waiting"]
+__all__ = ["Request", "answered", "denial", "waiting"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,8 @@ class Request:
     def written(self, access: Access, log: EntryLog) -> Entry:
         """The entry that asks; refused where no approval is needed."""
         check_text("purpose", self.purpose)
+        if "question" in self.event:
+            check_text("question", self.event["question"], LONGEST_EVENT)
         budget, price = access.budget(log, self.budget), Cost.of(self.guarantee)
         budget.check_spend(self.guarantee, self.partition)
         last = log.last_of(self.budget)
@@ -53,7 +55,7 @@ class Request:
             "until": until(log.now(log.last()), self.days),
         }
         event = signed(event, self.actor, self.table, self.table_unit)
-        event |= {} if self.what else {"event": dict(self.event)}
+        event |= {} if self.what else {"event": plain_event(self.event)}
         proposed = Proposed(self.budget, "requested", event, ZERO, partition=self.partition, purpose=self.purpose)
         event["terms"] = terms_of(proposed)
         return log.append(self.budget, "requested", event, partition=self.partition, purpose=self.purpose)
@@ -71,8 +73,28 @@ def answered(log: EntryLog, state: str, request: int, actor: str, purpose: str, 
         )
     event: dict[str, Any] = {"kind": state}
     if state == "approved":
+        _check_somebody_else(asked, actor)
         event |= {"until": until(log.now(log.last()), days), "terms": asked.details()["terms"]}
     return log.append(asked.budget, state, signed(event, actor), refers=request, purpose=purpose)
+
+
+def denial(log: EntryLog, spend: Proposed) -> str:
+    """Who denied a request for exactly this spend, in words; "" where nobody did."""
+    terms = terms_of(spend)
+    for entry in reversed(log.changes(spend.budget)):
+        asked = log.entry(entry.refers) if entry.state == "denied" else None
+        if asked is not None and asked.details()["terms"] == terms:
+            by = entry.details()["by"]
+            return f"Request {asked.id} for exactly this was denied by {by!r} in entry {entry.id}: {entry.purpose!r}."
+    return ""
+
+
+def _check_somebody_else(asked: Entry, actor: str) -> None:
+    """Refuse an approval by the requester, however the name is written."""
+    who = asked.details()["by"]
+    if same_person(who, actor):
+        also = "" if who == actor else f" Names are compared without case and blanks: {actor!r} is no other."
+        raise ValueError(f"request {asked.id} must be approved by somebody else than {who!r}, who made it.{also}")
 
 
 def waiting(log: EntryLog, budget: str = "") -> list[tuple[Entry, Asked]]:

@@ -1,18 +1,22 @@
 """Spend: one release paid for before it is drawn."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from shlex import quote
 from types import TracebackType
 from typing import Any, Self
 
-from psidp.errors import ApprovalNeededError, KeyConflictError, LedgerError
+from psidp.errors import ApprovalNeededError, BudgetPausedError, KeyConflictError, LedgerError
 from psidp.guarantee import Guarantee
 from psidp.ledger.access import Access
 from psidp.ledger.actor import BESIDE_THE_PRICE
+from psidp.ledger.approvals import Proposed
+from psidp.ledger.cost import Cost
 from psidp.ledger.entry import Entry, digest
 from psidp.ledger.json_value import from_json, to_json
 from psidp.ledger.log import EntryLog
+from psidp.ledger.requests import denial
 from psidp.ledger.unit_column import said
 
 __all__ = ["Spend", "request_digest"]
@@ -87,12 +91,31 @@ class Spend:
         return self._answer
 
     def _write(self, work: Callable[[EntryLog], Entry]) -> Entry:
-        """The entry that `work` writes; the refusal of a spend that needs an approval names this ledger."""
+        """The entry that `work` writes; a refusal that tells what to do names this ledger."""
         try:
             return self.access.write(work)
+        except BudgetPausedError as paused:
+            raise BudgetPausedError(self._with_ledger(str(paused))) from None
         except ApprovalNeededError as needed:
-            words = str(needed).replace("LEDGER", quote(self.access.shown))
-            raise ApprovalNeededError(words, needed.request) from None
+            words = self._with_ledger(str(needed))
+            if not needed.request and (denied := self.access.read(lambda log: denial(log, self._proposed()))):
+                words = words.replace(" Ask for it: ", f" {denied} Ask again: ", 1)
+            raise ApprovalNeededError(words, needed.request, needed.event) from None
+
+    def _with_ledger(self, sentence: str) -> str:
+        """A sentence in which this ledger stands where commands have LEDGER; what people wrote stays."""
+        return re.sub(
+            r"(psidp ledger (?:show|request|approve)) LEDGER",
+            lambda m: f"{m[1]} {quote(self.access.shown)}",
+            sentence,
+            count=1,
+        )
+
+    def _proposed(self) -> Proposed:
+        price = self.guarantee
+        return Proposed(
+            self.budget, "spent", self.event, Cost.of(price), price.psi, price.kappa, self.partition, self.purpose
+        )
 
     def _recorded(self, log: EntryLog) -> Entry:
         """The durable spend; or, under a key that was answered, that answer."""

@@ -81,6 +81,7 @@ class Statement:
         budgets, tables, actors: the same for each of them; a spend that says no table is under "(not said)".
         largest: the largest spends, with who allowed them. changes: what changed budgets meanwhile.
         reports: how each budget stands now. days: psi spent on each day, for a picture.
+        verified: the entries of the ledger that were recomputed for it; None where nobody did.
     """
 
     which: Selection
@@ -94,6 +95,7 @@ class Statement:
     changes: tuple[Entry, ...]
     reports: tuple[Report, ...]
     days: tuple[tuple[str, float], ...]
+    verified: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The statement as plain values."""
@@ -103,6 +105,7 @@ class Statement:
                        if (value := getattr(self.which, name))},
             "made": self.made,
             "head": self.head,
+            "verified": self.verified,
             "units": units,
             "budgets": [{"budget": name} | total for name, total in self.budgets.items()],
             "tables": [{"table": name} | total for name, total in self.tables.items()],

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import NullPool
 
 from psidp.errors import LedgerBusyError, LedgerError, LedgerUnavailableError, NotALedgerError, TamperedLedgerError
 from psidp.ledger.db_errors import Failure, failure_of
@@ -34,15 +35,19 @@ class Store:
 
     A write is retried, with a growing and jittered pause, only while it is certain that nothing was committed, and
     for `patience` seconds at most.
+
+    Args:
+        connect: what opens a file that is only read, instead of SQLite's usual way.
     """
 
-    def __init__(self, address: LedgerUrl, patience: float) -> None:
+    def __init__(self, address: LedgerUrl, patience: float, connect: Callable[[], Any] | None = None) -> None:
         if not 0.0 <= patience <= 86_400.0:
             raise ValueError(f"patience (seconds to wait for others) must be in [0, 86400], got patience={patience}.")
         address.check_driver()
         self.address = address
         self.patience = patience
-        self.place = FileIdentity(address.path, address.shown) if address.path else None
+        self.place = FileIdentity(address.path, address.shown) if address.path and connect is None else None
+        self._connect = connect
         self._placed = False
         self._engine: Engine | None = None
         self._idle: list[Connection] = []
@@ -93,6 +98,11 @@ class Store:
         idle.append(connection)
 
     def _made(self) -> Engine:
+        if self._connect is not None:
+            url = "sqlite+pysqlite://"
+            return create_engine(
+                url, creator=self._connect, poolclass=NullPool, isolation_level="AUTOCOMMIT", hide_parameters=True
+            )
         wait = max(2, int(self.patience))
         server = {"connect_timeout": wait, "tcp_user_timeout": 1000 * wait, "keepalives_idle": wait}
         connect = server if self.is_server else {"timeout": 0.0}

@@ -7,7 +7,7 @@ from typing import Any
 
 from psidp.ledger.statement import Statement
 from psidp.present.finite import finite
-from psidp.present.formatting import down, up
+from psidp.present.formatting import down, up, visible
 from psidp.present.markup import Element, element
 from psidp.present.palette import LIGHT
 from psidp.present.spending_bars import bars
@@ -47,7 +47,8 @@ def summary(statement: Statement) -> list[str]:
         + f", in {_times(total['spends'])}."
         for (unit, side), total in statement.units.items()
     ] or ["Nothing was spent."]
-    return [*said, f"Made on {statement.made[:16]} UTC from the ledger whose head is {statement.head or 'none'}."]
+    made = f"Made on {statement.made[:16]} UTC from the ledger whose head is {statement.head or 'none'}."
+    return [*said, f"{made} {_checked(statement.verified)}"]
 
 
 def sections(statement: Statement) -> list[Section]:
@@ -122,6 +123,13 @@ def _state(report: Any) -> str:
     return paused + (f", approval above psi {report.above:g}" if report.above is not None else "")
 
 
+def _checked(verified: int | None) -> str:
+    """Whether the page speaks of what was written."""
+    if verified is None:
+        return "Its entries were not verified."
+    return f"{'Its one entry was' if verified == 1 else f'All {verified:,} entries were'} verified."
+
+
 def _times(spends: int) -> str:
     return "1 spend" if spends == 1 else f"{spends:,} spends"
 
@@ -131,5 +139,5 @@ def _row(cells: list[str]) -> str:
 
 
 def escaped(words: str) -> str:
-    """`words` with nothing that Markdown or HTML would act on, on one line."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", " ".join(words.split()))
+    """`words` with nothing that Markdown, HTML or a terminal would act on, on one line."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", visible(" ".join(words.split())))

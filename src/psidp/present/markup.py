@@ -1,8 +1,13 @@
-"""HTML and SVG that escape by construction: text is escaped when it enters an element, and only elements nest."""
+"""HTML and SVG that escape by construction: text is escaped when it enters an element, and only elements nest.
+
+Letters that act without being seen, such as those that turn the order of others, are spelled out (`visible`).
+"""
 
 from base64 import b64encode
 from hashlib import sha256
 from html import escape
+
+from psidp.present.formatting import visible
 
 __all__ = ["Element", "element", "source_hash"]
 
@@ -23,8 +28,8 @@ def element(tag: str, *children: str, **attributes: str | float) -> Element:
         '<ul><li>&lt;script&gt;</li></ul>'
     """
     named = {name.removesuffix("_").replace("_", "-"): str(value) for name, value in attributes.items()}
-    opened = "".join(f' {name}="{escape(value, quote=True)}"' for name, value in named.items())
-    inside = "".join(child if isinstance(child, Element) else escape(child) for child in children)
+    opened = "".join(f' {name}="{escape(visible(value), quote=True)}"' for name, value in named.items())
+    inside = "".join(child if isinstance(child, Element) else escape(visible(child)) for child in children)
     return Element(f"<{tag}{opened}>{inside}</{tag}>")
 
 

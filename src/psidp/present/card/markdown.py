@@ -7,6 +7,7 @@ from psidp.present.card.record import Card
 from psidp.present.card.reproduce import RECOMPUTED, command_of
 from psidp.present.card.rows import sections, warning
 from psidp.present.card.scale import in_one_line
+from psidp.present.formatting import visible
 
 __all__ = ["to_markdown"]
 
@@ -28,7 +29,7 @@ def to_markdown(card: Card) -> str:
         lines += [f"## {heading}", "", "| | | |", "| --- | --- | --- |"]
         lines += [f"| {' | '.join(map(_text, row))} |" for row in rows]
         lines.append("")
-    command = command_of(card).replace("\n", " ")
+    command = visible(command_of(card).replace("\n", " "))
     fence = "`" * (max((len(run) for run in re.findall("`+", command)), default=0) + 3)
     return "\n".join([*lines, RECOMPUTED, "", fence, command, fence, ""])
 
@@ -54,7 +55,7 @@ def _front(page: Front) -> list[str]:
 
 def _text(words: str) -> str:
     """`words` with nothing that Markdown or HTML would act on, on one line."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", " ".join(words.split()))
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", visible(" ".join(words.split())))
 
 
 def _spaced(words: str) -> str:

@@ -12,12 +12,14 @@ from psidp.accounting.upper import UpperEnds
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
 from psidp.guarantee import Guarantee
+from psidp.ledger.entry import Entry
 from psidp.ledger.report import Report
 from psidp.maths.normal import UNIT
 from psidp.mechanism.release import Release
 from psidp.present.card.derived import derived_numbers, derived_sentences, same
 from psidp.present.card.events import Event, covering, described, read, upper_ends
 from psidp.present.card.fill import Trained, filled, from_ledger, mechanism_of, of_audit
+from psidp.present.card.paid import check_paid, spend_words
 from psidp.present.card.parts import Audited, LedgerCheck, Mechanism, Scope, Total, TypicalError
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
@@ -190,12 +192,12 @@ class Card:
         return made
 
 
-Promise = Guarantee | PrivacyCurve | Run | Trained | Streaming | Cube | Answer | Release | Report
+Promise = Guarantee | PrivacyCurve | Run | Trained | Streaming | Cube | Answer | Release | Report | Entry
 """What a card can be made of."""
 
 
 def card(
-    promise: Guarantee | PrivacyCurve | Run | Trained | Streaming | Cube | Answer | Release | Report,
+    promise: Guarantee | PrivacyCurve | Run | Trained | Streaming | Cube | Answer | Release | Report | Entry,
     *,
     kappa: float | None = None,
     date: str | None = None,
@@ -215,12 +217,13 @@ def card(
     ledger: "Ledger | None" = None,
     budget: str | None = None,
 ) -> Card:
-    """The card of a guarantee, answer, release, report, stream or cube; or of a curve, a run or a training.
+    """The card of a guarantee, answer, release, report, stream or cube; a curve, a run, a training; a ledger's spend.
 
     `date` is today unless given; every other keyword is a field of Card, where `audit` may be what an audit gave. What
     the card is made of fills in what it knows: a run its mechanism, a training its delta and ledger, an answer its
     typical errors. With `ledger` and `budget` the ledger is verified, and its head, the running total and who keeps it
-    are filled in. `kappa` is where the psi stands that covers a run.
+    are filled in; a card of what the budget did not pay for is refused. `ledger.spent(number)` gives a spend. `kappa`
+    is where the psi stands that covers a run.
 
     Examples:
         >>> made = card(Guarantee(1.0), title="Mean age", date="2026-01-31")
@@ -240,7 +243,7 @@ def card(
     given: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
     if (ledger is None) is not (budget is None):
         raise ValueError("ledger and budget go together: the ledger is verified, and the budget's total is told.")
-    said, behind = filled(promise)
+    said, behind = spend_words(promise, ledger) if isinstance(promise, Entry) else filled(promise)
     if isinstance(promise, Trained):
         kappa = promise.kappa if kappa is None else kappa
     if ledger is not None and budget is not None:
@@ -252,6 +255,8 @@ def card(
         behind, overstated = covering(runs, KAPPA if kappa is None else kappa)
         said = {"events": runs, "regret": overstated, "mechanism": mechanism_of(runs)} | said
     said |= given
+    if ledger is not None and budget is not None:
+        check_paid(ledger, budget, promise, behind, said.get("events", ()))
     if hasattr(said.get("audit"), "psi"):
         said["audit"] = of_audit(said["audit"])
     day = calendar_date.today().isoformat() if date is None else date

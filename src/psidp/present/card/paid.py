@@ -1,0 +1,108 @@
+"""What a ledger paid for: a card with a ledger is of a spend that it holds, or of all that a budget paid for."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from psidp.guarantee import Guarantee
+from psidp.ledger.budget import Budget
+from psidp.ledger.entry import Entry
+from psidp.ledger.event import RUNS, run_event
+from psidp.ledger.report import Report
+from psidp.present.card.events import Event
+from psidp.present.card.parts import Mechanism, Scope
+from psidp.present.formatting import up
+
+if TYPE_CHECKING:
+    from psidp.ledger.ledger import Ledger
+
+__all__ = ["check_paid", "spend_words"]
+
+SAME = 1e-9
+"""Relative room for the last digits of a claim's price, which is a numerical search."""
+
+MOST = 8
+"""Spends that a refusal names."""
+
+ALONE = "Without a ledger, a card speaks of a promise that nobody here paid for."
+
+
+def check_paid(ledger: "Ledger", budget: str, promise: Any, behind: Any, events: tuple[Event, ...]) -> None:
+    """Refuse the card of what the budget did not pay for, or of what protects somebody else than it does."""
+    if isinstance(promise, Report | Entry):
+        theirs = promise.budget.name if isinstance(promise, Report) else promise.budget
+        if theirs != budget:
+            raise ValueError(f"the card's budget must be the one that paid, {theirs!r}, got budget={budget!r}.")
+        return
+    terms = ledger.budget(budget)
+    _check_terms(terms, behind)
+    report, last = ledger.report(budget), deque[Entry](maxlen=MOST)
+    parts = [event for event in events if not isinstance(event, Guarantee) or event.psi]  # not a run's chance to fail
+    if not parts and behind in (report.lifetime, report.spent):
+        return
+    unpaid = parts or [behind]
+    for spend in _released(ledger, budget):
+        last.append(spend)
+        unpaid = [part for part in unpaid if not _paid_by(spend, part)]
+        if not unpaid:
+            return
+    raise _unpaid(budget, unpaid[0], last)
+
+
+def spend_words(spend: Entry, ledger: "Ledger | None") -> tuple[dict[str, Any], Guarantee]:
+    """The fields of the card of one spend, and its promise, as the entry has them."""
+    if ledger is None:
+        raise ValueError(f"the card of entry {spend.id} needs the ledger that holds it: ledger=.")
+    if ledger.spent(spend.id).hash != spend.hash:
+        raise ValueError(f"entry {spend.id} of this ledger must be the spend that the card is of, got another's.")
+    if any(
+        note.state == "withheld" and note.refers == spend.id for note in ledger.entries(spend.budget, after=spend.id)
+    ):
+        raise ValueError(f"entry {spend.id} paid for nothing that was released, as a later entry says.")
+    event, terms = spend.details(), ledger.budget(spend.budget)
+    what = f"what entry {spend.id} of the ledger paid for on {spend.time[:10]}: {spend.purpose}"
+    covered = (what + (f", of the table {event['table']}" if "table" in event else ""),)
+    words = {"title": spend.purpose, "mechanism": _mechanism(event), "scope": Scope(covered=covered)}
+    return words, Guarantee(spend.psi, spend.kappa, terms.adjacency, terms.unit)
+
+
+def _mechanism(event: dict[str, Any]) -> Mechanism:
+    """How the noise was made, as far as the event says."""
+    if event["kind"] == "gaussian":
+        return Mechanism(sensitivity=event["sensitivity"], sigma=event["sigma"])
+    if event["kind"] in RUNS:
+        told = ("noise_multiplier", "sampling_rate", "steps", "sampling")
+        return Mechanism(f"a run of kind {event['kind']}", **{name: event[name] for name in told if name in event})
+    if "unit_column" in event or "question" in event:
+        return Mechanism()
+    if event["kind"] == "strategy":
+        return Mechanism("Gaussian noise on a linear strategy in whole numbers")
+    return Mechanism(f"{event.get('mechanism', 'not said')}, as somebody declared it")
+
+
+def _released(ledger: "Ledger", budget: str) -> Iterable[Entry]:
+    """The spends of a budget for which something was released, as far as anybody said."""
+    withheld = {entry.refers for entry in ledger.entries(budget) if entry.state == "withheld"}
+    return (entry for entry in ledger.entries(budget) if entry.state == "spent" and entry.id not in withheld)
+
+
+def _check_terms(terms: Budget, promise: Any) -> None:
+    for name in ("unit", "adjacency"):
+        mine, theirs = getattr(terms, name), getattr(promise, name)
+        if mine != theirs:
+            raise ValueError(f"{name} of the card must be that of budget {terms.name!r}, {mine!r}, got {theirs!r}.")
+
+
+def _paid_by(spend: Entry, part: Event) -> bool:
+    """Whether a spend is of this price, or of this run."""
+    if isinstance(part, Guarantee):
+        return abs(spend.psi - part.psi) <= SAME * part.psi and spend.kappa == part.kappa
+    return run_event(part).items() <= spend.details().items()
+
+
+def _unpaid(budget: str, what: object, spends: Iterable[Entry]) -> ValueError:
+    listed = ", ".join(f"entry {spend.id} (psi {up(spend.psi)})" for spend in spends) or "none"
+    return ValueError(
+        f"the card must be of something that budget {budget!r} paid for, got {what!r}. Its last spends: {listed}. The "
+        f"card of one of them: --entry NUMBER, or psidp.card(ledger.spent(number), ...). {ALONE}"
+    )

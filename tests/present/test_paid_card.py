@@ -1,0 +1,102 @@
+"""A card with a ledger is of what the ledger paid for: no card of a release that never happened."""
+
+import json
+
+import pytest
+
+import psidp
+from psidp import DPSGD, Guarantee, card
+
+G = {"unit": "patient"}
+RUN = DPSGD(noise_multiplier=1.0, sampling_rate=0.01, steps=1000, unit="patient")
+
+
+@pytest.fixture
+def clinic(tmp_path):
+    """A budget with a release by hand (2), a Gaussian one (3), one that was withheld (4, 5) and a training (6)."""
+    with psidp.Ledger(tmp_path / "clinic.db", actor="bob") as ledger:
+        ledger.open("clinic", psi=2.0, kappa=1e-9, unit="patient", actor="Ann", purpose="a survey")
+        with ledger.spend("clinic", Guarantee(0.6, **G), purpose="mean age", table="visits.csv"):
+            pass
+        mechanism = psidp.GaussianMechanism(1.0, 4.0, unit="patient", ledger=ledger, budget="clinic")
+        mechanism.release(1.0, purpose="a number")
+        with pytest.raises(KeyError), ledger.spend("clinic", Guarantee(0.3, **G), purpose="failed"):
+            raise KeyError
+        with ledger.spend("clinic", RUN, kappa=1e-10, purpose="a model"):
+            pass
+        yield ledger
+
+
+@pytest.mark.parametrize("psi", [0.95, 0.55, 0.3, 0.7])
+def test_what_no_spend_paid_for_has_no_card_with_that_ledger(clinic, psi):
+    with pytest.raises(ValueError, match=rf"got Guarantee\(psi={psi}.*entry 2 \(psi 0.6\), entry 3 .*--entry NUMBER"):
+        card(Guarantee(psi, **G), ledger=clinic, budget="clinic")
+
+
+def test_what_was_paid_for_has_one(clinic):
+    for promise in (Guarantee(0.6, **G), Guarantee(0.25, **G), RUN, clinic.report("clinic").lifetime):
+        assert card(promise, ledger=clinic, budget="clinic").ledger_check == "passed"
+    other = DPSGD(noise_multiplier=2.0, sampling_rate=0.01, steps=1000, unit="patient")
+    with pytest.raises(ValueError, match="that budget 'clinic' paid for, got DPSGD"):
+        card(other, ledger=clinic, budget="clinic")
+
+
+def test_a_card_protects_whom_the_budget_protects(clinic):
+    with pytest.raises(ValueError, match="unit of the card must be that of budget 'clinic', 'patient', got 'record'"):
+        card(Guarantee(0.6), ledger=clinic, budget="clinic")
+    with pytest.raises(ValueError, match="adjacency of the card must be that of budget"):
+        card(Guarantee(0.6, adjacency="replace-one", **G), ledger=clinic, budget="clinic")
+
+
+def test_the_card_of_an_entry_has_its_numbers_and_says_which_it_is(clinic):
+    made = card(clinic.spent(2), ledger=clinic, budget="clinic", date="2026-01-31")
+    assert (made.guarantee, made.title, made.total.budget) == (Guarantee(0.6, **G), "mean age", "clinic")
+    assert made.scope.covered[0].startswith("what entry 2 of the ledger paid for on ")
+    assert made.scope.covered[0].endswith(": mean age, of the table visits.csv")
+    assert made.mechanism.name == "not said, as somebody declared it"
+    made = card(clinic.spent(3), ledger=clinic, budget="clinic")
+    assert (made.mechanism.sensitivity, made.mechanism.sigma) == (1.0, 4.0)
+    made = card(clinic.spent(6), ledger=clinic, budget="clinic")
+    assert (made.guarantee.kappa, made.mechanism.steps) == (1e-10, 1000)
+    assert psidp.Card.from_json(made.to_json()) == made
+
+
+def test_an_entry_that_released_nothing_or_is_another_ledgers_has_no_card(clinic, tmp_path):
+    with pytest.raises(ValueError, match="entry 4 paid for nothing that was released"):
+        card(clinic.spent(4), ledger=clinic, budget="clinic")
+    with pytest.raises(ValueError, match="must be a spend, got withheld"):
+        clinic.spent(5)
+    with pytest.raises(ValueError, match="needs the ledger that holds it"):
+        card(clinic.spent(2))
+    with psidp.Ledger(tmp_path / "other.db") as other:
+        other.open("other", psi=2.0, **G, purpose="a survey")
+        for psi in (0.6, 0.5):
+            with other.spend("other", Guarantee(psi, **G), purpose="mean age"):
+                pass
+        with pytest.raises(ValueError, match="must be the spend that the card is of"):
+            card(clinic.spent(2), ledger=other, budget="other")
+        with pytest.raises(ValueError, match="must be the one that paid, 'clinic', got budget='other'"):
+            card(clinic.report("clinic"), ledger=other, budget="other")
+
+
+def test_on_the_command_line_a_card_of_an_entry_needs_its_number_alone(clinic, tmp_path, run):
+    paid = ("card", "--ledger", tmp_path / "clinic.db")
+    code, out, err = run(*paid, "--entry", 2, "--format", "json")
+    assert (code, err) == (0, "")
+    made = psidp.Card.from_json(out)
+    assert (made.guarantee, made.ledger_check) == (Guarantee(0.6, **G), "passed")
+    words = psidp.present.card.reproduce.command_of(made)
+    assert json.loads(out)["made"]["command"] == words
+    code, out, err = run(*paid, "--budget", "clinic", "--psi", 0.6)
+    assert (code, err) == (0, ""), "the unit is the budget's unless told"
+    assert "per patient" in out
+    for more, refusal in (
+        (("--budget", "clinic", "--psi", 0.95), "--entry NUMBER"),
+        (("--budget", "clinic", "--psi", 0.6, "--unit", "record"), "unit of the card must be"),
+        (("--entry", 2, "--psi", 0.6), "leave out those of a mechanism"),
+        (("--entry", 2, "--budget", "other"), "no budget 'other' was opened"),
+    ):
+        code, _, err = run(*paid, *more)
+        assert code == 2
+        assert refusal in err
+    assert "goes with --ledger" in run("card", "--entry", 2)[2]
