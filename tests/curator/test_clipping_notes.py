@@ -241,3 +241,20 @@ def test_groups_that_lie_in_the_table_are_refused(kind, tmp_path):
         assert "groups are taken as public" in curator.plan(ask.count(), by="ward", groups=keys, psi=1.0).summary()
     private = curator.plan(ask.count(), by="ward", groups=PrivateGroups(1e-9, 2), psi=1.0)
     assert "taken as public" not in private.summary()
+
+
+def test_rows_without_a_unit_are_left_out_and_plan_answer_and_documents_say_so(tmp_path):
+    """How many there are is not said: nobody paid for that."""
+    table = pa.table({"who": [1, None, 2, None, None], "ward": ["a", "a", "b", "b", "b"]})
+    said = "Rows whose 'who' is missing belong to nobody and are left out of every number."
+    curator = Curator(table, "who")
+    assert said in curator.plan(ask.count(), psi=1.0).summary()
+    answer = curator.release(ask.count(), psi=EXACT)
+    assert answer.value("count") == pytest.approx(2.0, abs=0.01)
+    assert said in answer.summary()
+    assert said in answer.markdown().replace("\\", "")
+    assert "belong to nobody" in answer.latex()
+    assert said in curator.cube({"ward": ["a", "b"]}, ["ward"], psi=1000).table("ward").summary()
+    workbook = pytest.importorskip("openpyxl").load_workbook(answer.excel(tmp_path / "a.xlsx"))
+    assert said in [row[0] for row in workbook["notes"].iter_rows(values_only=True)]
+    assert "belong to nobody" not in Curator(table, None).release(ask.count(), psi=EXACT).summary()

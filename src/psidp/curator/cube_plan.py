@@ -15,7 +15,7 @@ from psidp.curator.cube import Cube
 from psidp.curator.cube_price import layers_of
 from psidp.curator.cube_query import CubeQuery
 from psidp.curator.engine import Engine
-from psidp.curator.notes import clipping_words
+from psidp.curator.notes import clipping_words, nobodys
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import histogram
 from psidp.mechanism.gaussian import GaussianMechanism
@@ -204,7 +204,7 @@ def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
         if a.column is not None
     ]
     if asked.unit is not None:
-        said.append(f"Rows without a {asked.unit} are in no table.")
+        said.append(nobodys(asked.unit))
     if asked.adjacency_doubles:
         said.append(f"Under replace-one one {unit} can move the tables further, and the noise is larger for it.")
     return tuple(said)

@@ -13,15 +13,20 @@ from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector
 
 __all__ = [
+    "NOBODYS",
     "answer_of",
     "chosen_bounds_words",
     "clipping_words",
     "flag_notes",
+    "nobodys",
     "notes_on",
     "private_groups",
     "question_words",
     "what_clipping_took",
 ]
+
+NOBODYS = "Rows whose "
+"""How the note on rows without a unit begins."""
 
 FLAGS = {
     CLIPPING: "what clipping took may move this number by more than its interval says",
@@ -54,6 +59,7 @@ def notes_on(asked: Query) -> tuple[str, ...]:
     unit = asked.guarantee.unit
     said = [asked.price] if asked.price else []
     if asked.unit is not None:
+        said.append(nobodys(asked.unit))
         said.append(
             f"What one {unit} adds, over all groups, is scaled down by one factor where its L2 norm exceeds its "
             "contribution in rows' worth. Ratios of it stay: a mean weighs every clipped unit alike."
@@ -100,6 +106,11 @@ def notes_on(asked: Query) -> tuple[str, ...]:
             "values that occur, each shows that somebody has it."
         )
     return tuple(said)
+
+
+def nobodys(unit: str) -> str:
+    """What becomes of rows that have no unit; how many they are is not for free."""
+    return f"{NOBODYS}{unit!r} is missing belong to nobody and are left out of every number."
 
 
 def chosen_bounds_words(drawn: Drawn) -> list[str]:

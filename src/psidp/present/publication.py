@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from psidp.curator.notes import NOBODYS
 from psidp.curator.published import noise_step
 from psidp.errors import MissingExtraError
 
@@ -120,7 +121,7 @@ def _words(answer: Any) -> list[str]:
         if flags["noise"]
         else []
     )
-    steps = ("non_negative:", "whole:", "rounded:", "suppressed:")
+    steps = (NOBODYS, "non_negative:", "whole:", "rounded:", "suppressed:")
     return said + [note for note in answer.notes if note.startswith(steps)]
 
 
