@@ -160,9 +160,9 @@ class Answer:
         kappa = f" and kappa = {g.kappa:.3g}" if g.kappa else ""
         cost = f"It cost psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."
         bars = (
-            f"Each interval covers its number with probability {self.confidence:g} over the noise. It does not cover "
-            "what clipping takes away: values beyond their bounds count as the bound, and units with more than their "
-            "share are scaled down."
+            f"Each interval covers its number with probability {self.confidence:g} over the noise. Values beyond their "
+            "bounds count as the bound, and units with more than their share are scaled down: the interval of a total "
+            "without a flag reaches further by what that may have taken, where it was measured, and others do not."
         )
         return "\n".join(line for line in (*self.notes, paid, cost, self.left, bars) if line)
 

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
+from psidp.curator.bias import flagged
 from psidp.curator.cube_columns import CubeColumn
 from psidp.curator.cube_questions import Choice, applied, indicator, labels, quantile_estimate
 from psidp.curator.cube_record import columns_from, columns_to, marginals_from, measure_from, numbers_to, residuals_from
 from psidp.curator.cube_sql import Layer
-from psidp.curator.estimate import Estimate, count_flag, flagged
+from psidp.curator.estimate import Estimate, count_flag
 from psidp.curator.notes import flag_notes
 from psidp.guarantee import Guarantee
 from psidp.maths.fieller import ratio_interval
@@ -42,9 +43,9 @@ class Cube:
     Args:
         columns: the cube's columns. measures: what was measured in every cell. layers: the numbers behind that.
         plans: the noise of each layer. residuals: noisy coefficients of each layer. guarantee: what all of it cost
-        together. confidence: chance that an interval covers. notes: what was asked and done. lost: about which share
-        of all rows clipping took; nan where that is not known. left: what the budget still holds. stored: whether it
-        was answered before.
+        together. confidence: chance that an interval covers. notes: what was asked and done. lost: which share of all
+        rows clipping took at most, as far as noise lets one see; nan where that was not measured. left: what the budget
+        still holds. stored: whether it was answered before. excess: how many rows that share is.
     """
 
     columns: tuple[CubeColumn, ...]
@@ -58,6 +59,7 @@ class Cube:
     lost: float = nan
     left: str = ""
     stored: bool = False
+    excess: float = inf
 
     @property
     def marginals(self) -> Marginals:
@@ -206,6 +208,7 @@ class Cube:
             "confidence": self.confidence,
             "notes": list(self.notes),
             "lost": None if isnan(self.lost) else self.lost,
+            "excess": None if self.excess == inf else self.excess,
         }
 
     def to_json(self) -> str:
@@ -227,6 +230,7 @@ class Cube:
             columns, measures, tuple(layers), tuple(plans), tuple(residuals),
             Guarantee.from_dict(values["guarantee"]), values["confidence"], tuple(values["notes"]),
             nan if values["lost"] is None else values["lost"], values.get("left", ""), values.get("stored", False),
+            inf if values.get("excess") is None else values["excess"],
         )  # fmt: skip
 
     def _z(self, at_once: int = 1) -> float:
@@ -292,7 +296,8 @@ class Cube:
 
     def _judged(self, m: int, found: list[Estimate]) -> list[Estimate]:
         """The numbers of a measure, flagged where clipping may have moved them further than their intervals say."""
-        return [e for (e,) in flagged(self.measures[m], [[e] for e in found], self.lost)]
+        measure = self.measures[m]
+        return [e for (e,) in flagged(measure, [[e] for e in found], self.lost, self.excess * measure.reach)]
 
     def _asked(self, m: int, place: Table, questions: Sequence[Floats], z: float) -> tuple[Floats, ...]:
         """Answers to products of questions: value, standard error, ends, and the count behind in standard errors."""

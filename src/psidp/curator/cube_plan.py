@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import nan
+from math import inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,11 +165,12 @@ def _drawn(asked: CubeQuery, exact: Sequence[Sequence[NDArray[Any]]], norms: Uni
         totals = {table: parts[n] for table, parts in zip(query.tables, exact, strict=True)}
         found.append(noisy_residuals(plan, totals, layer.steps * query.scale))
     sizes = [len(layers_of(a)) for a in asked.measures]
+    lost, rows = (nan, inf) if norms is None else norms.at_most(asked.contribution)
     took = [] if asked.unit is None else [_worth(asked), clipping_words(norms, asked.contribution)]
     return Cube(
         asked.columns, asked.measures, _split(asked.layers, sizes), _split(asked.plans, sizes), _split(found, sizes),
         asked.guarantee, asked.confidence, (f"Asked: {cube_words(asked)}.", *took, *cube_notes(asked)),
-        nan if norms is None else norms.lost(asked.contribution)[0],
+        lost, excess=rows if asked.bound == "rows" else inf,
     )  # fmt: skip
 
 

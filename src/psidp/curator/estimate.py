@@ -1,4 +1,4 @@
-"""Estimates: from noisy totals to what was asked, with an interval that covers the noise and flags where it may not."""
+"""Estimates: from noisy totals to what was asked, with intervals that cover the noise, flagged where they say little."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.curator.ask import Aggregate
-from psidp.curator.contribution import RATIOS
 from psidp.curator.row_sql import middle_and_half
 from psidp.maths.fieller import ratio_interval
 from psidp.maths.isotonic import isotonic
@@ -17,10 +16,7 @@ from psidp.maths.normal import quantile
 from psidp.mechanism.clipping import IntegerGrid
 from psidp.strategies.residual_plan import ResidualPlan
 
-__all__ = [
-    "CLIPPING", "NOISE", "RANK", "Estimate", "Noisy", "count_flag", "crossing", "estimates", "flagged", "largest",
-    "reaching",
-]  # fmt: skip
+__all__ = ["NOISE", "RANK", "Estimate", "Noisy", "count_flag", "crossing", "estimates", "largest"]
 
 NOISE = "noise"
 """The count behind the number cannot be told from zero, or noise leaves most of its range open."""
@@ -31,18 +27,8 @@ OPEN = 0.8
 SURE = 3.0
 """Standard errors that a count must be above zero."""
 
-CLIPPING = "clipping"
-"""What clipping took may move the number by more than half of its interval's half width."""
-
 RANK = "rank"
 """Noise could have put another group in this one's place among the largest."""
-
-PATIENCE, PATIENCE_AT_EDGES = 0.5, 1.0
-"""Part of the half width that an estimated bias may have. With the whole of it intervals cover 0.93 instead of 0.95;
-those of quantiles end at edges, up to a bin beyond what noise asks for, and cover 0.95 all the same."""
-
-FEW, LEAST, LEAST_OF_FEW = 4, 0.01, 0.05
-"""Clipped units are taken to differ by at least 0.01 of the half range; 0.05 where fewer than four groups can tell."""
 
 Floats = NDArray[np.float64]
 
@@ -229,55 +215,3 @@ def crossing(edges: Floats, below: Floats, target: float) -> float:
     rise = float(below[at] - below[at - 1])
     share = min(1.0, max(0.0, (target - float(below[at - 1])) / rise)) if rise > 0.0 else 0.5
     return float(edges[at - 1] + share * (edges[at] - edges[at - 1]))
-
-
-def flagged(aggregate: Aggregate, groups: Sequence[Sequence[Estimate]], lost: float) -> list[list[Estimate]]:
-    """The estimates of every group, with a flag where clipping may move them further than their intervals say.
-
-    Totals (count, sum, bin): the bias is value lost/(1 - lost). Ratios (mean, variance, quantile): lost D, where D is
-    how much the groups differ beyond their noise, as a guess at how much clipped units differ from others. `lost` is
-    the share of the total that was clipped away, estimated from noisy unit norms, nan where it is not known.
-    """
-    if not lost > 0.0:
-        return [list(estimates) for estimates in groups]
-    columns = list(zip(*groups, strict=True))
-    differ = [_difference(aggregate, column) if aggregate.kind in RATIOS else nan for column in columns]
-    patience = PATIENCE_AT_EDGES if aggregate.kind == "quantiles" else PATIENCE
-    return [[_judged(e, lost, d, patience) for e, d in zip(estimates, differ, strict=True)] for estimates in groups]
-
-
-def _judged(estimate: Estimate, lost: float, difference: float, patience: float) -> Estimate:
-    """One number, flagged if its bias may be too large."""
-    kept = max(1.0 - lost, 1e-12)
-    bias = lost * difference if difference == difference else abs(estimate.value) * lost / kept
-    if bias <= patience * 0.5 * (estimate.upper - estimate.lower):
-        return estimate
-    return replace(estimate, flag=", ".join(filter(None, (estimate.flag, CLIPPING))))
-
-
-def reaching(mean: Estimate, below: float, above: float) -> Estimate:
-    """A mean whose interval also holds what its bounds took from a row on average: `below` and `above` of them."""
-    return replace(mean, lower=mean.lower - below, upper=mean.upper + above)
-
-
-def _difference(aggregate: Aggregate, column: Sequence[Estimate]) -> float:
-    """How much groups differ beyond their noise (DerSimonian and Laird 1986), in the statistic's own unit."""
-    scale = _half_range(aggregate)
-    seen = [e for e in column if NOISE not in e.flag and e.standard_error > 0.0]
-    if len(seen) < FEW:
-        return LEAST_OF_FEW * scale
-    x, weight = np.array([e.value for e in seen]), np.array([e.standard_error for e in seen]) ** -2.0
-    total = weight.sum()
-    excess = float(weight @ (x - (weight @ x) / total) ** 2) - (len(seen) - 1)
-    room = total - float(weight @ weight) / total
-    return max(LEAST * scale, float(np.sqrt(max(0.0, excess) / room)))
-
-
-def _half_range(aggregate: Aggregate) -> float:
-    """Half of the range that the statistic can have."""
-    if aggregate.edges:
-        return (aggregate.edges[-1] - aggregate.edges[0]) / 2.0
-    if aggregate.terms:
-        return 0.5 * aggregate.terms[0].reach / aggregate.terms[1].reach
-    _, half = middle_and_half(aggregate)
-    return half * half if aggregate.kind == "variance" else half

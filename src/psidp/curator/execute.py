@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.curator.ask import Aggregate
+from psidp.curator.bias import flagged, reaching
 from psidp.curator.bounds import Bounds
 from psidp.curator.bounds_search import BoundsSearch
 from psidp.curator.column_types import with_keys
@@ -17,7 +18,7 @@ from psidp.curator.contribution import UnitNorms, best_contribution, largest_con
 from psidp.curator.contribution_sql import BIN, SIZES, Totals
 from psidp.curator.distinct_sql import DistinctTotals
 from psidp.curator.engine import Engine
-from psidp.curator.estimate import Estimate, Noisy, estimates, flagged, largest, reaching
+from psidp.curator.estimate import Estimate, Noisy, estimates, largest
 from psidp.curator.groups import Key, PrivateGroups, plain_key
 from psidp.curator.query import Query
 from psidp.guarantee import Guarantee
@@ -46,10 +47,10 @@ class Part:
 
     def estimates(self, groups: int, confidence: float, bounds: Bounds | None = None) -> list[list[Estimate]]:
         """What it says of each group, flagged where clipping may have moved it; with what chosen bounds took."""
-        lost = nan if self.norms is None else self.norms.lost(self.contribution)[0]
+        lost, rows = (nan, nan) if self.norms is None else self.norms.at_most(self.contribution)
         level = 1.0 - (1.0 - confidence) / groups if self.aggregate.top else confidence
         found = [estimates(self.aggregate, self.lattice, self.noisy, group, level) for group in range(groups)]
-        found = flagged(self.aggregate, found, lost)
+        found = flagged(self.aggregate, found, lost, rows * self.aggregate.reach)
         if bounds is None or self.aggregate.kind != "mean":
             return found
         return [[reaching(e, *bounds.taken) for e in group] for group in found]

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
+from psidp.curator.bias import CLIPPING
 from psidp.curator.bounds import BOUNDS_SHARE, UNSEEN, Bounds
 from psidp.curator.contribution import UnitNorms, largest_contribution
-from psidp.curator.estimate import CLIPPING, NOISE, RANK, Estimate
+from psidp.curator.estimate import NOISE, RANK, Estimate
 from psidp.curator.execute import Drawn, Part
 from psidp.curator.query import AUTO_SHARE, Query
 from psidp.guarantee import Guarantee
@@ -198,13 +199,20 @@ def clipping_words(norms: UnitNorms | None, contribution: float) -> str:
     lost, _ = norms.lost(contribution)
     if not lost >= 0.0:
         return "What clipping took could not be measured: at this psi noise hides everybody."
+    most = _percent(norms.at_most(contribution)[0])
     if not lost > 0.0:
-        return f"Nobody was seen to have more; noise could hide up to {_about(norms.unseen, norms.unseen)}."
+        return f"Nobody was seen to have more, but behind the noise clipping may have taken up to {most} of the total."
     clipped, error = norms.clipped(contribution)
     return (
-        f"About {_about(clipped, error)} of {_about(norms.units, norms.sigma)} had more, and clipping took about "
-        f"{lost:.2g} of the total."
+        f"About {_about(clipped, error)} of {_about(norms.units, norms.sigma)} units had more. Of the total that they "
+        f"would add without a bound, clipping took about {_percent(lost)}, and up to {most} as far as noise lets one "
+        "see."
     )
+
+
+def _percent(share: float) -> str:
+    """A share in percent, with two digits where it is small."""
+    return f"{share:.0%}" if share >= 0.0995 else f"{100.0 * share:.2g}%"
 
 
 def _about(n: float, error: float) -> str:
