@@ -316,3 +316,19 @@ def test_where_noise_hides_everybody_clipping_may_have_taken_anything():
     assert hidden.at_most(8.0) == (1.0, float("inf"))
     ((e,),) = flagged(ask.count(), [[Estimate("count", 9.0, 1.0, 7.0, 11.0)]], *hidden.at_most(8.0))
     assert e.flag == "clipping"
+
+
+@pytest.mark.parametrize(("n", "flag"), [(100.0, ""), (10.0, "noise")])
+def test_a_mean_that_noise_leaves_half_open_is_marked_though_its_rows_can_be_told_from_zero(n, flag):
+    """A mean of 10 rows, under noise of 2.5: its count is four of them above zero, and says nothing of the mean."""
+    for asked, totals in (
+        (ask.mean("x", -30, 180), [n, -0.6 * n]),
+        (ask.variance("x", -30, 180), [n, -0.6 * n, 0.0]),
+        (ask.deviation("x", -30, 180), [n, -0.6 * n, 0.0]),
+        (ask.ratio(ask.sum("x", 0, 10), ask.sum("y", 0, 10)), [0.5 * n, n]),
+    ):
+        grid = grid_of(asked, 1.0, 1)
+        row = grid.part(asked.parts) * grid.step
+        noisy = Noisy(row * np.array(totals).reshape(1, 1, -1), 2.5 * row, 0.0)
+        (e,) = estimates(asked, grid, noisy, 0, 0.95)
+        assert e.flag == flag

@@ -17,7 +17,7 @@ from psidp.curator.cube_columns import CubeColumn
 from psidp.curator.cube_questions import Choice, applied, indicator, labels, quantile_estimate
 from psidp.curator.cube_record import columns_from, columns_to, marginals_from, measure_from, numbers_to, residuals_from
 from psidp.curator.cube_sql import Layer
-from psidp.curator.estimate import Estimate, count_flag
+from psidp.curator.estimate import Estimate, count_flag, open_flag
 from psidp.curator.notes import flag_notes
 from psidp.guarantee import Guarantee
 from psidp.maths.fieller import ratio_interval
@@ -292,7 +292,10 @@ class Cube:
     def _estimate(self, m: int, value: float, error: float, low: float, high: float, behind: float) -> Estimate:
         """One number of a measure, flagged where the count behind it, in standard errors, is near 0."""
         a = self.measures[m]
-        return Estimate(a.name, value, error, low, high, count_flag(behind, 1.0) if a.kind != "sum" else "")
+        flag = "" if a.kind == "sum" else count_flag(behind, 1.0)
+        if a.kind == "mean":
+            flag = open_flag(behind, 1.0, error, a.upper - a.lower)
+        return Estimate(a.name, value, error, low, high, flag)
 
     def _judged(self, m: int, found: list[Estimate]) -> list[Estimate]:
         """The numbers of a measure, flagged where clipping may have moved them further than their intervals say."""

@@ -1,4 +1,4 @@
-"""Estimates: from noisy totals to what was asked, with intervals that cover the noise, flagged where they say little."""
+"""Estimates: from noisy totals to what was asked, with intervals that cover noise, flagged where they say little."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +16,16 @@ from psidp.maths.normal import quantile
 from psidp.mechanism.clipping import IntegerGrid
 from psidp.strategies.residual_plan import ResidualPlan
 
-__all__ = ["NOISE", "RANK", "Estimate", "Noisy", "count_flag", "crossing", "estimates", "largest"]
+__all__ = ["NOISE", "RANK", "Estimate", "Noisy", "count_flag", "crossing", "estimates", "largest", "open_flag"]
 
 NOISE = "noise"
-"""The count behind the number cannot be told from zero, or noise leaves most of its range open."""
+"""The count behind the number cannot be told from zero, or noise leaves half of its range open, or a quantile most."""
 
 OPEN = 0.8
 """Part of the range between its edges that a quantile's interval may be without a flag."""
+
+WIDE = 0.125
+"""Standard error of a mean, in ranges of its bounds, from which noise leaves half of the range open: four of them."""
 
 SURE = 3.0
 """Standard errors that a count must be above zero."""
@@ -99,6 +102,11 @@ def count_flag(count: float, error: float) -> str:
     return "" if count > SURE * error else NOISE
 
 
+def open_flag(count: float, behind: float, error: float, span: float) -> str:
+    """The flag of a mean or ratio, by the count behind it and by how much of its range its error leaves open."""
+    return count_flag(count, behind) or ("" if error < WIDE * span else NOISE)
+
+
 def _bin_name(aggregate: Aggregate, i: int) -> str:
     """histogram of age: [18, 30)."""
     end = "]" if i == aggregate.bins - 1 else ")"
@@ -109,13 +117,13 @@ def _ratio(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: No
     """Mean, variance or standard deviation from noisy sums about the middle of the bounds and a noisy count."""
     row = lattice.part(aggregate.parts) * lattice.step  # what one row adds to the count
     n, error = float(totals[0]) / row, noisy.sigma / row
-    flag = count_flag(n, error)
     middle, half = middle_and_half(aggregate)
     if aggregate.kind == "mean":
         t = _clipped(float(totals[1]) / row, n)
         low, high = _fieller(float(totals[1]) / row, n, noisy.width(confidence) / row)
         spread = error * sqrt(1.0 + t * t) / n if n > 0.0 else inf
         ends = (max(aggregate.lower, middle + half * low), min(aggregate.upper, middle + half * high))
+        flag = open_flag(n, error, spread, 2.0)
         return Estimate(aggregate.name, middle + half * t, half * min(spread, 1.0), *ends, flag)
     both = 1.0 - 0.5 * (1.0 - confidence)  # two intervals at once
     m1, m2 = (_clipped(float(x) / row, n) for x in totals[1:])
@@ -128,10 +136,11 @@ def _ratio(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: No
     low = max(0.0, (low2 + 1.0) / 2.0 - max(low1 * low1, high1 * high1))
     high = min(1.0, max(low, (high2 + 1.0) / 2.0 - nearest**2))
     if aggregate.kind == "variance":
+        flag = open_flag(n, error, spread, 1.0)
         return _scaled(aggregate.name, half * half, (value, spread, low, high), flag)
     root = sqrt(value)
     slack = min(1.0, spread / (2.0 * root)) if root > 0.0 else 1.0
-    return _scaled(aggregate.name, half, (root, slack, sqrt(low), sqrt(high)), flag)
+    return _scaled(aggregate.name, half, (root, slack, sqrt(low), sqrt(high)), open_flag(n, error, slack, 1.0))
 
 
 def _quotient(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: Noisy, confidence: float) -> Estimate:
@@ -143,7 +152,8 @@ def _quotient(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy:
     low, high = (float(end) for end in ratio_interval(above, below, error**2, other**2, 0.0, z))
     value = above / below if below != 0.0 else nan
     spread = sqrt(error**2 + (value * other) ** 2) / abs(below) if below != 0.0 else inf
-    return Estimate(aggregate.name, value, spread, low, high, count_flag(abs(below), other))
+    span = aggregate.terms[0].reach / aggregate.terms[1].reach
+    return Estimate(aggregate.name, value, spread, low, high, open_flag(abs(below), other, spread, span))
 
 
 def largest(estimates: Sequence[Estimate], k: int, confidence: float) -> list[tuple[int, Estimate]]:

@@ -31,7 +31,7 @@ NOBODYS = "Rows whose "
 
 FLAGS = {
     CLIPPING: "what clipping took may move this number by more than its interval says",
-    NOISE: "the count behind this number cannot be told from zero, or its interval is most of the range",
+    NOISE: "the count behind this number cannot be told from zero, or noise leaves half of its range open",
     RANK: "noise could have put another group in this one's place among the largest",
 }
 

@@ -117,7 +117,7 @@ def _words(answer: Any) -> list[str]:
     flags = {flag: any(flag in e.flag for _, e in answer.rows) for flag in MARKS}
     said += ["c: clipping may have moved this number by more than its error says."] if flags["clipping"] else []
     said += (
-        ["n: the count behind this number cannot be told from zero, or its interval is most of the range."]
+        ["n: the count behind this number cannot be told from zero, or noise leaves half of its range open."]
         if flags["noise"]
         else []
     )
