@@ -146,7 +146,7 @@ def test_figures_are_bars_with_intervals_and_heat_maps_of_two_columns(tmp_path):
     values = next(iter(spec["datasets"].values())) if "datasets" in spec else spec["data"]["values"]
     assert [v["group"] for v in values] == ["x", "y", "NULL", "z"]
     assert [v["value"] for v in values] == [row["value"] for row in one if row["statistic"] == "count"]
-    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["bar", "rule"]
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["bar", "bar", "rule"]
     assert one.figure("mean of v").to_dict()["title"]["text"] == "mean of v by a"
     two = curator.release(ask.count(), by=["a", "b"], groups={"a": ["x", "y"], "b": [1, 2]}, psi=1.0)
     assert two.figure().to_dict()["layer"][0]["mark"]["type"] == "rect"
