@@ -332,3 +332,11 @@ def test_a_mean_that_noise_leaves_half_open_is_marked_though_its_rows_can_be_tol
         noisy = Noisy(row * np.array(totals).reshape(1, 1, -1), 2.5 * row, 0.0)
         (e,) = estimates(asked, grid, noisy, 0, 0.95)
         assert e.flag == flag
+
+
+@pytest.mark.parametrize(("psi", "warned"), [(10.0, False), (11.0, True), (1000.0, True)])
+def test_a_psi_that_protects_next_to_nobody_is_warned_of_before_and_after(psi, warned):
+    curator, said = Curator(people(10), "who"), f"Warning: psi = {psi:g} is hardly any privacy."
+    assert (said in curator.plan(ask.count(), psi=psi).summary()) is warned
+    assert (said in curator.release(ask.count(), psi=psi).summary()) is warned
+    assert (said in curator.plan_cube({"ward": range(4)}, ["ward"], psi=psi).summary()) is warned

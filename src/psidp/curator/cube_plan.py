@@ -15,7 +15,7 @@ from psidp.curator.cube import Cube
 from psidp.curator.cube_price import layers_of
 from psidp.curator.cube_query import CubeQuery
 from psidp.curator.engine import Engine
-from psidp.curator.notes import clipping_words, nobodys
+from psidp.curator.notes import clipping_words, hardly_private, nobodys
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import histogram
 from psidp.mechanism.gaussian import GaussianMechanism
@@ -208,7 +208,7 @@ def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
         said.append(nobodys(asked.unit))
     if asked.adjacency_doubles:
         said.append(f"Under replace-one one {unit} can move the tables further, and the noise is larger for it.")
-    return tuple(said)
+    return (*said, *hardly_private(asked.guarantee))
 
 
 def _worth(asked: CubeQuery) -> str:

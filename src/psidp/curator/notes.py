@@ -19,6 +19,7 @@ __all__ = [
     "chosen_bounds_words",
     "clipping_words",
     "flag_notes",
+    "hardly_private",
     "nobodys",
     "notes_on",
     "private_groups",
@@ -28,6 +29,9 @@ __all__ = [
 
 NOBODYS = "Rows whose "
 """How the note on rows without a unit begins."""
+
+HARDLY_PRIVATE = 10.0
+"""psi from which on plans and answers warn: a guess at somebody's membership then fails once in a million."""
 
 FLAGS = {
     CLIPPING: "what clipping took may move this number by more than its interval says",
@@ -106,7 +110,17 @@ def notes_on(asked: Query) -> tuple[str, ...]:
             "The groups are taken as public: as given, and not read from this table. If they were, say a list of the "
             "values that occur, each shows that somebody has it."
         )
-    return tuple(said)
+    return (*said, *hardly_private(asked.guarantee))
+
+
+def hardly_private(guarantee: Guarantee) -> tuple[str, ...]:
+    """A warning where psi is so large that it protects next to nobody."""
+    if not guarantee.psi > HARDLY_PRIVATE:
+        return ()
+    return (
+        f"Warning: psi = {guarantee.psi:.6g} is hardly any privacy. Whoever guesses whether one {guarantee.unit} is in the "
+        "data can be right nearly always; 0.1 to 2 is typical.",
+    )
 
 
 def nobodys(unit: str) -> str:
