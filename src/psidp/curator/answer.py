@@ -98,8 +98,8 @@ class Answer:
     def rounded(self) -> Self:
         """The answer with the digits that its noise leaves, intervals widened to them, and a note that says so."""
         note = (
-            "rounded: numbers were rounded to the digits that their noise leaves (two of the standard error where it "
-            "begins with 1, else one) and their intervals widened to these, at no cost."
+            "rounded: numbers were rounded to the digits that their noise leaves (two of the standard error, which is "
+            "rounded up) and their intervals widened to these, at no cost."
         )
         return replace(self, rows=tuple((key, on_steps(e)) for key, e in self.rows), notes=(*self.notes, note))
 
