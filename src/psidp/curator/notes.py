@@ -118,8 +118,8 @@ def hardly_private(guarantee: Guarantee) -> tuple[str, ...]:
     if not guarantee.psi > HARDLY_PRIVATE:
         return ()
     return (
-        f"Warning: psi = {guarantee.psi:.6g} is hardly any privacy. Whoever guesses whether one {guarantee.unit} is in the "
-        "data can be right nearly always; 0.1 to 2 is typical.",
+        f"Warning: psi = {guarantee.psi:.6g} is hardly any privacy. Whoever guesses whether one {guarantee.unit} is "
+        "in the data can be right nearly always; 0.1 to 2 is typical.",
     )
 
 

@@ -13,7 +13,7 @@ DASHED = [4, 2]
 
 
 def marks(estimate: Any) -> dict[str, bool]:
-    """Whether noise hides a number, so that it is blank, and whether clipping may have moved it, so that it is dashed."""
+    """Whether noise hides a number, which is blank then, and whether clipping may have moved it, which is dashed."""
     blank = NOISE in estimate.flag
     return {"blank": blank, "clipped": CLIPPING in estimate.flag and not blank}
 
