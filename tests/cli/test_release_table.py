@@ -354,3 +354,27 @@ def test_whole_numbers_are_counted_up_in_a_list_of_groups(psidp, files):
     code, out, err = psidp(*asked, "--by", "age", "--groups", "5..3")
     assert (code, out) == (2, "")
     assert "must count up, such as 1..12" in " ".join(err.split())
+
+
+def test_a_misspelled_column_is_named_with_the_one_that_was_meant(psidp, files):
+    words = ["--unit-column", "patient_id", "--count", "--psi", 0.2]
+    code, _, err = psidp(files / "visits.parquet", *words, "--by", "wrad", "--groups", "A,B")
+    assert code == 2
+    assert "must be a column of the table (patient_id, ward, cost, age), got 'wrad'. Did you mean 'ward'?" in err
+    code, _, err = psidp(files / "visits.parquet", *words, "--mean", "costs:0:9")
+    assert "Did you mean 'cost'?" in err
+    code, _, err = psidp(files / "visits.parquet", *words, "--by", "xyzzy", "--groups", "A,B")
+    assert "got 'xyzzy'." in err
+    assert "Did you mean" not in err
+
+
+def test_a_single_group_that_looks_like_a_range_is_warned_of_in_the_plan(psidp, files):
+    (files / "v.csv").write_text("who,month\n1,2\n2,3\n")
+    words = ["--unit-column", "who", "--count", "--psi", 0.2, "--plan", "--by", "month", "--groups"]
+    code, out, _ = psidp(files / "v.csv", *words, "1-12")
+    assert code == 0
+    assert "Warning: '1-12' is one group; the numbers from 1 to 12 are 1..12." in out
+    for groups in ("1..12", "0-17,18-64"):
+        assert "Warning" not in psidp(files / "v.csv", *words, groups)[1]
+    code, _, err = psidp(files / "v.csv", *words, "1-12", "--type", "month:int64")
+    assert code == 2

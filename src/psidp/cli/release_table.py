@@ -35,7 +35,7 @@ from psidp.curator.curator import Curator
 from psidp.curator.derived_columns import derived_table
 from psidp.curator.groups import PrivateGroups, keys_from_text
 from psidp.curator.plan import Plan
-from psidp.curator.query import CLIPPING_SHARE
+from psidp.curator.query import CLIPPING_SHARE, need_column
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 
@@ -207,7 +207,9 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
         return Path(groups)
     made = derived_table(curator.table, by, (), curator.untyped, curator.public)
     schema, names = made.table.schema(), [name for name in made.by if name not in made.values] or list(made.by)
-    if len(names) != 1 or names[0] not in schema:
+    for column in names:
+        need_column(column, schema, "--by")
+    if len(names) != 1:
         raise ValueError(
             "groups in a list need one --by column of the table, besides those whose values are known, such as months; "
             "for several columns give a .csv file."

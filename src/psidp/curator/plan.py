@@ -1,6 +1,7 @@
 """Plan: what a release would run, cost and be worth, before anything is spent. No row is read."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
@@ -208,10 +209,19 @@ SHOWN = 4
 """Groups that a plan names, so that a key with a blank too many is seen before it is paid for."""
 
 
+RANGE = re.compile(r"(\d{1,9})\s*[-\u2013]\s*(\d{1,9})")
+"""A group that looks like a range of numbers, such as 1-12."""
+
+
 def _public_groups(asked: Query) -> str:
     """How groups that are given come about."""
     if not asked.by:
         return "One group: the whole table."
     groups = [key[0] if len(key) == 1 else key for key in asked.groups]  # type: ignore[union-attr]
     some = ", ".join(repr(key) for key in groups[:SHOWN]) + (", ..." if len(groups) > SHOWN else "")
-    return f"{len(groups):,} public groups ({some}); those absent from the data appear with noise alone."
+    said = f"{len(groups):,} public groups ({some}); those absent from the data appear with noise alone."
+    found = RANGE.fullmatch(str(groups[0])) if len(groups) == 1 else None
+    if found is None:
+        return said
+    first, last = found.groups()
+    return f"{said} Warning: {found[0]!r} is one group; the numbers from {first} to {last} are {first}..{last}."
