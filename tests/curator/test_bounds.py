@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 import psidp
 from psidp import Curator, PrivateGroups, ask
 from psidp.cli.main import app
-from psidp.curator.bias import reaching
 from psidp.curator.bounds import BOUNDS_SHARE, SHARES, SIZE_EDGES, Bounds, NoisyBins, chosen_bounds, seen_range
-from psidp.curator.estimate import Estimate
+from psidp.curator.estimate import Estimate, reaching
 from psidp.curator.execute import prepare
 from psidp.curator.notes import answer_of
 from psidp.curator.query import AUTO_SHARE, CLIPPING_SHARE

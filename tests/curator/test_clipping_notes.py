@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 from psidp import Curator, PrivateGroups, ask
-from psidp.curator.bias import flagged
 from psidp.curator.contribution import CANDIDATES, UnitNorms, best_contribution, grid_of, largest_contribution
 from psidp.curator.contribution_sql import SIZES
-from psidp.curator.estimate import Estimate, Noisy, estimates
+from psidp.curator.estimate import Estimate, Noisy, estimates, flagged
 from psidp.curator.execute import Drawn, Part
 from psidp.curator.notes import what_clipping_took
 from psidp.curator.row_sql import coordinates

@@ -14,10 +14,9 @@ import pytest
 import psidp
 from psidp import Curator, Guarantee, ask
 from psidp.curator import cube_query
-from psidp.curator.bias import CLIPPING
 from psidp.curator.cube_plan import prepare_cube
 from psidp.curator.cube_price import gram, layers_of
-from psidp.curator.estimate import NOISE
+from psidp.curator.estimate import CLIPPING, NOISE
 
 COLUMNS = {"site": ["north", "south", "west"], "month": range(1, 7), "delay": ask.bins([-10, 0, 10, 60])}
 ORDERED = COLUMNS | {"delay": ask.ordered(np.linspace(-10.5, 60.5, 72))}

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
-from psidp.curator.bias import flagged
 from psidp.curator.cube_columns import CubeColumn
 from psidp.curator.cube_questions import Choice, applied, indicator, labels, quantile_estimate
 from psidp.curator.cube_record import columns_from, columns_to, marginals_from, measure_from, numbers_to, residuals_from
 from psidp.curator.cube_sql import Layer
-from psidp.curator.estimate import Estimate, count_flag, open_flag
+from psidp.curator.estimate import Estimate, count_flag, flagged, open_flag
 from psidp.curator.notes import flag_notes
 from psidp.guarantee import Guarantee
 from psidp.maths.fieller import ratio_interval

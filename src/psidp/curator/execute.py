@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.curator.ask import Aggregate
-from psidp.curator.bias import flagged, reaching
 from psidp.curator.bounds import Bounds
 from psidp.curator.bounds_search import BoundsSearch
 from psidp.curator.column_types import with_keys
@@ -18,7 +17,7 @@ from psidp.curator.contribution import UnitNorms, best_contribution, largest_con
 from psidp.curator.contribution_sql import BIN, SIZES, Totals
 from psidp.curator.distinct_sql import DistinctTotals
 from psidp.curator.engine import Engine
-from psidp.curator.estimate import Estimate, Noisy, estimates, largest
+from psidp.curator.estimate import Estimate, Noisy, estimates, flagged, largest, reaching
 from psidp.curator.groups import Key, PrivateGroups, plain_key
 from psidp.curator.query import Query
 from psidp.guarantee import Guarantee

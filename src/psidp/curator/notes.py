@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
-from psidp.curator.bias import CLIPPING
 from psidp.curator.bounds import BOUNDS_SHARE, UNSEEN, Bounds
 from psidp.curator.contribution import UnitNorms, largest_contribution
-from psidp.curator.estimate import NOISE, RANK, Estimate
+from psidp.curator.estimate import CLIPPING, NOISE, RANK, Estimate
 from psidp.curator.execute import Drawn, Part
 from psidp.curator.query import AUTO_SHARE, Query
 from psidp.guarantee import Guarantee

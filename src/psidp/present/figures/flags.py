@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from psidp.curator.bias import CLIPPING
-from psidp.curator.estimate import NOISE
+from psidp.curator.estimate import CLIPPING, NOISE
 
 __all__ = ["DASHED", "marks", "marks_in_words"]
 
