@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import sys
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -139,7 +138,7 @@ def test_a_plan_shows_sql_and_spends_nothing(psidp, files):
         "--psi",
         0.5,
     ]
-    code, out, _ = psidp(*words, "--plan", "--ledger", files / "ledger.db", "--budget", "survey")
+    code, out, _ = psidp(*words, "--plan", "--sql", "--ledger", files / "ledger.db", "--budget", "survey")
     assert code == 0
     assert "GROUP BY" in out
     assert "sigma 2.02031, standard error 2.02" in out  # 2 % of psi^2 measure what clipping takes
@@ -283,7 +282,12 @@ def test_a_plan_says_what_it_costs_first_and_names_the_budget(psidp, files):
     code, out, _ = psidp(*asked, *paid, "--psi", 0.2)
     assert code == 0
     assert "Budget 'survey' has psi = 1 left, enough for this release." in out
+    assert "SELECT" not in out
+    assert "Add --sql to see the SQL that would run." in out
+    _, out, _ = psidp(*asked, *paid, "--psi", 0.2, "--sql")
     assert out.index("It would cost psi = 0.2") < out.index("-- query 1 of 1") < out.index("WITH")
+    code, _, err = psidp(*asked[:-1], *paid, "--psi", 0.2, "--sql")
+    assert (code, "--sql must come with --plan" in err) == (2, True)
     _, out, _ = psidp(*asked, *paid, "--psi", 1.2)
     assert "less than this release needs: it would be refused." in out
 
@@ -333,17 +337,6 @@ def test_a_key_with_a_comma_stands_in_quotes(psidp, files):
     code, out, err = psidp(*asked, "--groups", 'A,"B, left')
     assert (code, out) == (2, "")
     assert "must close the quotes that they open" in " ".join(err.split())
-
-
-def test_a_plan_on_a_terminal_is_not_scrolled_away_by_its_sql(psidp, files, monkeypatch):
-    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--psi", 1, "--plan"]
-    assert "SELECT" in psidp(*asked)[1]
-    terminal = SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(release_table, "sys", terminal)
-    out = psidp(*asked)[1]
-    assert "It would cost psi = 1" in out
-    assert "lines of SQL: add `| less`" in out
-    assert "SELECT" not in out
 
 
 def test_whole_numbers_are_counted_up_in_a_list_of_groups(psidp, files):

@@ -25,6 +25,9 @@ TYPICAL = {"mean": 1.0, "variance": 0.56, "deviation": 0.56, "ratio": sqrt(2.0)}
 """Error in units of the half width, for values about the middle of the bounds that deviate by half of it; of a ratio in
 units of bound over bound, for rows at their bounds."""
 
+CONTRIBUTIONS = (1, 64, 256, 1_000)
+"""Contributions for which a plan says the error where one is to be chosen."""
+
 ROWS = (100, 1_000, 10_000)
 """Numbers of rows in a group for which a plan says the error of a mean."""
 
@@ -58,7 +61,7 @@ class Expected:
         shown = self.contribution if isinstance(self.contribution, str) else f"{self.contribution:g}"
         return (
             f"{self.name}: contribution {shown}, sensitivity {self.sensitivity:.6g}{chosen}, psi {self.psi:.4g}, sigma "
-            f"{self.sigma:.6g}{chosen}, {self._error()}{chosen}."
+            f"{self.sigma:.6g}{chosen}, {self._error()}{chosen}.{self._examples()}"
         )
 
     def _error(self) -> str:
@@ -69,6 +72,15 @@ class Expected:
         if self.ranks is not None:
             return f"standard error of a median's rank {self.ranks:.3g} ranks: {self.strategy}"
         return f"standard error {self.standard_error:.4g}{self.scale}"
+
+    def _examples(self) -> str:
+        """What the error would be for some contributions, where one is to be chosen."""
+        if self.contribution != "auto" or self.ranks is not None:
+            return ""
+        rows = self.by_rows[-1][0] if self.by_rows else 1
+        errors = [f"{self.standard_error / rows * c:.3g} at {c:,}" for c in CONTRIBUTIONS]
+        where = f" in a group of {rows:,} rows" if self.by_rows else ""
+        return f" For contributions that may be chosen that is{where} {', '.join(errors)}{self.scale}."
 
 
 @dataclass(frozen=True, slots=True)
