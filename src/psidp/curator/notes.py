@@ -1,12 +1,13 @@
 """Notes: what a reader of a plan or an answer is told about clipping, groups and noise."""
 
 from collections.abc import Sequence
+from math import sqrt
 
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
 from psidp.curator.bounds import BOUNDS_SHARE, UNSEEN, Bounds
 from psidp.curator.contribution import UnitNorms, largest_contribution
-from psidp.curator.estimate import CLIPPING, NOISE, RANK, Estimate
+from psidp.curator.estimate import CLIPPING, NOISE, RANK, Estimate, count_flag
 from psidp.curator.execute import Drawn, Part
 from psidp.curator.query import AUTO_SHARE, Query
 from psidp.guarantee import Guarantee
@@ -19,15 +20,22 @@ __all__ = [
     "clipping_words",
     "flag_notes",
     "hardly_private",
+    "no_values",
     "nobodys",
     "notes_on",
     "private_groups",
     "question_words",
+    "read_as_numbers",
     "what_clipping_took",
 ]
 
 NOBODYS = "Rows whose "
 """How the note on rows without a unit begins."""
+
+NO_VALUES = (
+    "{a.name}: over all groups the number of values cannot be told from zero. Perhaps {a.column!r} holds no numbers, or "
+    "numbers that are written in another way."
+)
 
 HARDLY_PRIVATE = 10.0
 """psi from which on plans and answers warn: a guess at somebody's membership then fails once in a million."""
@@ -43,6 +51,7 @@ def answer_of(asked: Query, drawn: Drawn) -> Answer:
     """The answer made of noisy totals, with its notes."""
     rows = drawn.rows(asked.confidence)
     said = [f"Asked: {question_words(asked)}.", *chosen_bounds_words(drawn), *what_clipping_took(asked, drawn)]
+    said += no_values(asked, drawn)
     if asked.private:
         said.append(private_groups(asked))
     if not drawn.groups:
@@ -62,6 +71,7 @@ def notes_on(asked: Query) -> tuple[str, ...]:
     """What a reader has to know about clipping and groups."""
     unit = asked.guarantee.unit
     said = [asked.price] if asked.price else []
+    said += read_as_numbers(asked)
     if asked.unit is not None:
         said.append(nobodys(asked.unit))
         said.append(
@@ -155,6 +165,28 @@ def _taken(aggregate: Aggregate, bounds: Bounds) -> str:
         f" They raise a value by {below:.2g} and lower it by {above:.2g} on average over all groups, by which each "
         "interval reaches further down and up; a group with longer tails loses more."
     )
+
+
+def read_as_numbers(asked: Query) -> list[str]:
+    """Which columns without a type are read as numbers; from the question alone."""
+    names = dict.fromkeys(name for a in asked.asks for name in a.columns if asked.reads.get(name) == "float64")
+    return [
+        f"{name!r} has no type of its own and is read as numbers; what does not read as one is missing. Declare its type, "
+        f"with types= or --type {name}:float64, where you know it."
+        for name in names
+    ]
+
+
+def no_values(asked: Query, drawn: Drawn) -> list[str]:
+    """Which columns without a type seem to hold no number at all; from the noisy numbers of values behind means."""
+    said = []
+    for part in drawn.parts:
+        a, n = part.aggregate, part.noisy.totals.shape[0]
+        if a.column in asked.reads and a.kind in ("mean", "variance", "deviation"):
+            values = float(part.noisy.totals[:, 0, 0].sum())
+            nothing = count_flag(values, part.noisy.sigma * sqrt(n))
+            said += [NO_VALUES.format(a=a)] if nothing else []
+    return said
 
 
 def private_groups(asked: Query) -> str:
