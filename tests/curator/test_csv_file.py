@@ -362,7 +362,7 @@ def test_words_that_stand_for_nothing_are_missing_where_they_are_declared(tmp_pa
 
 
 def test_a_column_of_words_that_is_taken_for_numbers_is_told_before_and_after(tmp_path):
-    """Nobody may look whether it holds numbers: the plan says how it is read, and the answer what noise lets one see."""
+    """Nobody may look whether it holds numbers: the plan says how it is read, the answer what noise lets one see."""
     (tmp_path / "v.csv").write_text("who,ward,cost\n" + "".join(f"{n},A,{n % 90}\n" for n in range(900)))
     curator = Curator(tmp_path / "v.csv", "who")
     read = "'ward' has no type of its own and is read as numbers; what does not read as one is missing."

@@ -33,8 +33,8 @@ NOBODYS = "Rows whose "
 """How the note on rows without a unit begins."""
 
 NO_VALUES = (
-    "{a.name}: over all groups the number of values cannot be told from zero. Perhaps {a.column!r} holds no numbers, or "
-    "numbers that are written in another way."
+    "{a.name}: over all groups the number of values cannot be told from zero. Perhaps {a.column!r} holds no numbers, "
+    "or numbers that are written in another way."
 )
 
 HARDLY_PRIVATE = 10.0
@@ -76,7 +76,8 @@ def notes_on(asked: Query) -> tuple[str, ...]:
         said.append(nobodys(asked.unit))
         said.append(
             f"What one {unit} adds, over all groups, is scaled down by one factor where its L2 norm exceeds its "
-            "contribution in rows' worth. Ratios of it stay: a mean weighs every clipped unit alike."
+            "contribution: one row's worth is what one row adds, and three rows in one group are three. Ratios of it "
+            "stay: a mean weighs every clipped unit alike."
         )
     if asked.unit is not None and any(a.contribution == 1.0 and a.kind != "units" for a in asked.asks):
         said.append(
@@ -171,8 +172,8 @@ def read_as_numbers(asked: Query) -> list[str]:
     """Which columns without a type are read as numbers; from the question alone."""
     names = dict.fromkeys(name for a in asked.asks for name in a.columns if asked.reads.get(name) == "float64")
     return [
-        f"{name!r} has no type of its own and is read as numbers; what does not read as one is missing. Declare its type, "
-        f"with types= or --type {name}:float64, where you know it."
+        f"{name!r} has no type of its own and is read as numbers; what does not read as one is missing. Declare its "
+        f"type, with types= or --type {name}:float64, where you know it."
         for name in names
     ]
 
