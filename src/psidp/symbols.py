@@ -176,14 +176,14 @@ def _hides_no_number(value: Any) -> bool:
 
 
 _ALL = (
-    Symbol("psi", "ψ", "sensitivity index Delta/sigma", "[0,inf)", "0.1 to 6", "mu in GDP; 1/noise_multiplier"),
+    Symbol("psi", "ψ", "sensitivity index Delta/sigma", "[0,inf)", "0.1 to 2", "mu in GDP; 1/noise_multiplier"),
     Symbol("kappa", "κ", "probability of outright failure", "[0,1)", "0 or below 1e-6", "delta slack"),
     Symbol("epsilon", "ε", "privacy loss bound", "[0,inf]", "0.1 to 10", "eps"),
     Symbol("delta", "δ", "probability slack of (epsilon, delta)-DP", "[0,1]", "1e-10 to 1e-5", "delta"),
     Symbol("log_delta", "log δ", "natural logarithm of delta", "[-inf,0]", "-25 to -10"),
     Symbol("alpha", "α", "order of the Renyi divergence", "[1,inf]", "1 to 64", "order, lambda"),
     Symbol("rho", "ρ", "Renyi divergence of order alpha", "[0,inf]", "0 to 20", "epsilon(alpha), RDP epsilon"),
-    Symbol("zcdp", "ρ", "zero-concentrated DP parameter", "[0,inf)", "0.005 to 18", "rho"),
+    Symbol("zcdp", "ρ", "zero-concentrated DP parameter", "[0,inf)", "0.005 to 2", "rho"),
     Symbol("fpr", "x", "false positive rate of the attack", "[0,1]", "1e-5 to 0.1", "alpha, type I error"),
     Symbol("tpr", "R(x)", "true positive rate of the attack", "[0,1]", "fpr to 1", "power, 1 - beta"),
     Symbol("fnr", "f(x)", "false negative rate of the attack", "[0,1]", "0 to 1 - fpr", "beta, type II error"),

@@ -139,3 +139,11 @@ def test_long_names_make_file_names_that_every_system_takes(folder):
     name = _file(7, ("\u6f22" * 60, "\u5b57" * 60, "x"))
     assert len(name.encode()) < 200
     assert name.startswith("07-\u6f22")
+
+
+def test_a_word_that_stands_for_a_missing_value_is_one_in_a_cube(folder):
+    (folder / "v.csv").write_text("who,ward\n" + "NA,A\n" * 300 + "7,A\n")
+    words = "release cube v.csv --unit-column who --column ward:A,B --psi 1000 --contribution 400 --up-to 1"
+    for more, rows in (("", 301), (" --missing NA", 1)):
+        out = CliRunner().invoke(app, (words + more).split()).stdout
+        assert float(next(csv.DictReader(io.StringIO(out)))["value"]) == pytest.approx(rows, abs=10)

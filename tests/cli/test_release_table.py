@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import sys
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -139,7 +138,7 @@ def test_a_plan_shows_sql_and_spends_nothing(psidp, files):
         "--psi",
         0.5,
     ]
-    code, out, _ = psidp(*words, "--plan", "--ledger", files / "ledger.db", "--budget", "survey")
+    code, out, _ = psidp(*words, "--plan", "--sql", "--ledger", files / "ledger.db", "--budget", "survey")
     assert code == 0
     assert "GROUP BY" in out
     assert "sigma 2.02031, standard error 2.02" in out  # 2 % of psi^2 measure what clipping takes
@@ -283,7 +282,12 @@ def test_a_plan_says_what_it_costs_first_and_names_the_budget(psidp, files):
     code, out, _ = psidp(*asked, *paid, "--psi", 0.2)
     assert code == 0
     assert "Budget 'survey' has psi = 1 left, enough for this release." in out
+    assert "SELECT" not in out
+    assert "Add --sql to see the SQL that would run." in out
+    _, out, _ = psidp(*asked, *paid, "--psi", 0.2, "--sql")
     assert out.index("It would cost psi = 0.2") < out.index("-- query 1 of 1") < out.index("WITH")
+    code, _, err = psidp(*asked[:-1], *paid, "--psi", 0.2, "--sql")
+    assert (code, "--sql must come with --plan" in err) == (2, True)
     _, out, _ = psidp(*asked, *paid, "--psi", 1.2)
     assert "less than this release needs: it would be refused." in out
 
@@ -335,17 +339,6 @@ def test_a_key_with_a_comma_stands_in_quotes(psidp, files):
     assert "must close the quotes that they open" in " ".join(err.split())
 
 
-def test_a_plan_on_a_terminal_is_not_scrolled_away_by_its_sql(psidp, files, monkeypatch):
-    asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--psi", 1, "--plan"]
-    assert "SELECT" in psidp(*asked)[1]
-    terminal = SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(release_table, "sys", terminal)
-    out = psidp(*asked)[1]
-    assert "It would cost psi = 1" in out
-    assert "lines of SQL: add `| less`" in out
-    assert "SELECT" not in out
-
-
 def test_whole_numbers_are_counted_up_in_a_list_of_groups(psidp, files):
     asked = [files / "visits.parquet", "--unit-column", "patient_id", "--count", "--contribution", 5, "--psi", 1e6]
     code, out, _ = psidp(*asked, "--by", "age", "--groups", "3..5")
@@ -354,3 +347,26 @@ def test_whole_numbers_are_counted_up_in_a_list_of_groups(psidp, files):
     code, out, err = psidp(*asked, "--by", "age", "--groups", "5..3")
     assert (code, out) == (2, "")
     assert "must count up, such as 1..12" in " ".join(err.split())
+
+
+def test_a_misspelled_column_is_named_with_the_one_that_was_meant(psidp, files):
+    words = ["--unit-column", "patient_id", "--count", "--psi", 0.2]
+    code, _, err = psidp(files / "visits.parquet", *words, "--by", "wrad", "--groups", "A,B")
+    assert code == 2
+    assert "must be a column of the table (patient_id, ward, cost, age), got 'wrad'. Did you mean 'ward'?" in err
+    code, _, err = psidp(files / "visits.parquet", *words, "--mean", "costs:0:9")
+    assert "Did you mean 'cost'?" in err
+    code, _, err = psidp(files / "visits.parquet", *words, "--by", "xyzzy", "--groups", "A,B")
+    assert "got 'xyzzy'." in err
+    assert "Did you mean" not in err
+
+
+def test_a_single_group_that_looks_like_a_range_is_warned_of_in_the_plan(psidp, files):
+    (files / "v.csv").write_text("who,month\n1,2\n2,3\n")
+    words = ["--unit-column", "who", "--count", "--psi", 0.2, "--plan", "--by", "month", "--groups"]
+    code, out, _ = psidp(files / "v.csv", *words, "1-12")
+    assert code == 0
+    assert "Warning: '1-12' is one group; the numbers from 1 to 12 are 1..12." in out
+    for groups in ("1..12", "0-17,18-64"):
+        assert "Warning" not in psidp(files / "v.csv", *words, groups)[1]
+    assert psidp(files / "v.csv", *words, "1-12", "--type", "month:int64")[0] == 2

@@ -151,3 +151,9 @@ def test_a_stream_is_priced_in_any_notion_and_weighs_its_statistics(psidp):
     code, _, err = psidp("plan", "--weight", "mean:4")
     assert code == 2
     assert "--weight must be name:number, once for each name of 'count', got 'mean:4'." in err
+
+
+def test_a_word_that_stands_for_a_missing_value_may_be_said(psidp):
+    code, out, err = psidp("plan", "--missing", "NA")
+    assert (code, err) == (0, "")
+    assert "3 periods" in out

@@ -176,7 +176,7 @@ def test_the_largest_groups_come_in_order_with_intervals_for_all_groups(curator,
     assert [row["ward"] for row in answer if row["statistic"].startswith("top 1 by sum")] == ["A"]
     assert len([row for row in answer if row["statistic"] == "units"]) == len(groups)
     row = next(row for row in answer if row["statistic"] == "top 2 by count")
-    assert (row["upper"] - row["lower"]) / 2 / row["standard_error"] == pytest.approx(2.576, abs=0.01)  # 1 - 0.05/5
+    assert (row["value"] - row["lower"]) / row["standard_error"] == pytest.approx(2.576, abs=0.01)  # 1 - 0.05/5
     assert "hold for all groups at once" in answer.summary()
 
 

@@ -359,3 +359,21 @@ def test_words_that_stand_for_nothing_are_missing_where_they_are_declared(tmp_pa
     for source, missing in ((pa.table({"who": [1]}), "NA"), (path, 7), (path, []), (path, [None])):
         with pytest.raises((ValueError, TypeError), match="missing"):
             Curator(source, "who", missing=missing)
+
+
+def test_a_column_of_words_that_is_taken_for_numbers_is_told_before_and_after(tmp_path):
+    """Nobody may look whether it holds numbers: the plan says how it is read, the answer what noise lets one see."""
+    (tmp_path / "v.csv").write_text("who,ward,cost\n" + "".join(f"{n},A,{n % 90}\n" for n in range(900)))
+    curator = Curator(tmp_path / "v.csv", "who")
+    read = "'ward' has no type of its own and is read as numbers; what does not read as one is missing."
+    assert read in curator.plan(ask.mean("ward", 0, 100), psi=1.0).summary()
+    asked = ask.mean("ward", 0, 100), ask.mean("cost", 0, 100)
+    answers = [curator.release(*asked, psi=2.0) for _ in range(3)]  # noise alone passes for values once in 740 times
+    told = "mean of ward: over all groups the number of values cannot be told from zero."
+    assert any(told in answer.summary() for answer in answers)
+    assert any([row["flag"] for row in answer] == ["noise", ""] for answer in answers)
+    assert not any("mean of cost: over all groups" in answer.summary() for answer in answers)
+    typed = Curator(tmp_path / "v.csv", "who", types={"cost": "float64", "ward": "string"})
+    assert "has no type" not in typed.plan(ask.mean("cost", 0, 100), psi=1.0).summary()
+    with pytest.raises(TypeError, match="must hold numbers"):
+        typed.plan(ask.mean("ward", 0, 100), psi=1.0)

@@ -70,6 +70,7 @@ def release_cube(
     engine: given.EngineAt = "",
     name: given.TableName = "",
     types: given.Types = [],  # noqa: B006
+    missing: given.Missing = [],  # noqa: B006
     adjacency: given.AdjacencyOrBudgets = "",
     protects: given.Protects = "",
     same_unit: given.SameUnit = "",
@@ -94,7 +95,7 @@ def release_cube(
         source, unit_column or None, ledger=Ledger(ledger, actor=actor) if ledger else None, budget=budget or None,
         name=name or None,
         adjacency=check_adjacency(adjacency) if adjacency else None, protects=protects or None, engine=engine or None,
-        same_unit=same_unit, types=dict(map(column_type, types)),
+        same_unit=same_unit, types=dict(map(column_type, types)), missing=missing or None,
     )  # fmt: skip
     asks = [ask.count()] * count + [ask.sum(*bounds(word)) for word in sum_of]
     asks += [ask.mean(*bounds(word)) for word in mean_of]

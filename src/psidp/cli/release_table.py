@@ -35,7 +35,7 @@ from psidp.curator.curator import Curator
 from psidp.curator.derived_columns import derived_table
 from psidp.curator.groups import PrivateGroups, keys_from_text
 from psidp.curator.plan import Plan
-from psidp.curator.query import CLIPPING_SHARE
+from psidp.curator.query import CLIPPING_SHARE, need_column
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 
@@ -117,6 +117,7 @@ def release_table(
     non_negative: publishing.NonNegative = False,
     suppress_below: publishing.SuppressBelow = 0.0,
     plan: given.PlanOnly = False,
+    sql: Annotated[bool, typer.Option("--sql", help="with --plan: show the SQL that would run, too")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Release private statistics of a table.
@@ -141,6 +142,8 @@ def release_table(
     asks = shared(asks, weight)
     if bool(unit_column) == rows_are_units:
         raise ValueError(given.NO_UNIT)
+    if sql and not plan:
+        raise ValueError("--sql must come with --plan, which shows what would run.")
     publishing.check_files(output, figure)
     publishing.check_steps(asks, whole, non_negative, suppress_below)
     curator = Curator(
@@ -158,7 +161,7 @@ def release_table(
     }  # fmt: skip
     try:
         if plan:
-            return _show_plan(curator.plan(*asks, **question), as_json)
+            return _show_plan(curator.plan(*asks, **question), sql, as_json)
         answer = with_progress(
             curator, lambda: curator.release(*asks, **question, purpose=purpose, retry_key=retry_key)
         )
@@ -207,7 +210,9 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
         return Path(groups)
     made = derived_table(curator.table, by, (), curator.untyped, curator.public)
     schema, names = made.table.schema(), [name for name in made.by if name not in made.values] or list(made.by)
-    if len(names) != 1 or names[0] not in schema:
+    for column in names:
+        need_column(column, schema, "--by")
+    if len(names) != 1:
         raise ValueError(
             "groups in a list need one --by column of the table, besides those whose values are known, such as months; "
             "for several columns give a .csv file."
@@ -250,16 +255,15 @@ def _watched(curator: Curator, work: Callable[[], Given]) -> Given:
             watcher.join()
 
 
-def _show_plan(plan: Plan, as_json: bool) -> None:
-    """What it would be worth and cost, then what would run."""
+def _show_plan(plan: Plan, sql: bool, as_json: bool) -> None:
+    """What it would be worth and cost; what would run, where that is asked for."""
     if as_json:
         return show_json(plan.to_dict())
     typer.echo(plan.summary())
-    if sys.stdout.isatty():
-        lines = sum(sql.count("\n") + 1 for sql in plan.sql)
-        return typer.echo(f"What would run has {lines:,} lines of SQL: add `| less` to see them below this.")
-    for place, sql in enumerate(plan.sql, 1):
-        typer.echo(f"\n-- query {place} of {len(plan.sql)}\n{sql}")
+    if not sql:
+        return typer.echo("Add --sql to see the SQL that would run.")
+    for place, query in enumerate(plan.sql, 1):
+        typer.echo(f"\n-- query {place} of {len(plan.sql)}\n{query}")
     return None
 
 

@@ -72,6 +72,7 @@ def _stream(
     engine: Annotated[str, _option("--engine", "postgresql://... or spark://...; DuckDB unless told")] = "",
     table_name: Annotated[str, _option("--table", "which table of a .duckdb file")] = "",
     types: Annotated[Words, _option("--type", "column:type of a .csv file, such as age:int64")] = [],  # noqa: B006
+    missing: given.Missing = [],  # noqa: B006
     same_unit: Annotated[str, _option("--same-unit", "why another unit column names the budget's units")] = "",
     actor: given.Actor = "",
 ) -> tuple[Curator, Stream]:
@@ -81,6 +82,7 @@ def _stream(
     curator = Curator(
         source, unit_column or None, ledger=Ledger(ledger, actor=actor), budget=budget, engine=engine or None,
         name=table_name or None, types=dict(map(column_type, types)), same_unit=same_unit,
+        missing=missing or None,
     )  # fmt: skip
     asks = shared([ask.count()] * count + [ask.units()] * units + [ask.sum(*bounds(word)) for word in sum_of], weight)
     bucket: Any = int(each) if each.isdecimal() else each or None

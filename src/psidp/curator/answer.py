@@ -98,8 +98,8 @@ class Answer:
     def rounded(self) -> Self:
         """The answer with the digits that its noise leaves, intervals widened to them, and a note that says so."""
         note = (
-            "rounded: numbers were rounded to the digits that their noise leaves (two of the standard error where it "
-            "begins with 1, else one) and their intervals widened to these, at no cost."
+            "rounded: numbers were rounded to the digits that their noise leaves (two of the standard error, which is "
+            "rounded up) and their intervals widened to these, at no cost."
         )
         return replace(self, rows=tuple((key, on_steps(e)) for key, e in self.rows), notes=(*self.notes, note))
 
@@ -160,9 +160,9 @@ class Answer:
         kappa = f" and kappa = {g.kappa:.3g}" if g.kappa else ""
         cost = f"It cost psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."
         bars = (
-            f"Each interval covers its number with probability {self.confidence:g} over the noise. It does not cover "
-            "what clipping takes away: values beyond their bounds count as the bound, and units with more than their "
-            "share are scaled down."
+            f"Each interval covers its number with probability {self.confidence:g} over the noise. Values beyond their "
+            "bounds count as the bound, and units with more than their share are scaled down: the interval of a total "
+            "without a flag reaches further by what that may have taken, where it was measured, and others do not."
         )
         return "\n".join(line for line in (*self.notes, paid, cost, self.left, bars) if line)
 

@@ -23,6 +23,10 @@ SURE = 4.5
 """A tail is believed up to its last bin with more units than so many sigma. At 3, noise in one of 22 bins leads
 a choice astray in one release of a hundred."""
 
+SUSPECT = 3.0
+"""A bin above that tail is believed to hold units all the same where it has more than so many sigma: what clipping may
+have taken is rather too large than too small."""
+
 CANDIDATES: tuple[float, ...] = tuple(2.0 ** (k / 2) for k in range(41))
 """What "auto" chooses among: 1, 1.41, 2, ..., 2^20."""
 
@@ -94,6 +98,49 @@ class UnitNorms:
         seen = self.kept != 0.0
         spread = np.where(seen, _beyond(contribution) - share * means, 0.0)
         return share, min(1.0, self.sigma * float(np.linalg.norm(spread)) / total)
+
+    def at_most(self, contribution: float) -> tuple[float, float]:
+        """Which share of the total may be beyond this, and how much that is in rows' worth, as far as noise lets one
+        see: one standard error above what is seen, and the tail that noise may hide. The share is 1 where no unit can
+        be told from noise.
+
+        Examples:
+            >>> norms = UnitNorms(np.array([0.0, 500.0, 100.0] + [0.0] * 19), sigma=2.0)
+            >>> norms.lost(4.0)[0], [round(x, 3) for x in norms.at_most(4.0)]
+            (0.0, [0.004, 3.859])
+        """
+        total, beyond = self.total, _beyond(contribution)
+        if not total > 0.0:
+            return 1.0, float("inf")
+        seen, error = self._sum(beyond)
+        most = seen + error + float(self._hidden() @ beyond)
+        return min(1.0, most / total), most
+
+    def _hidden(self) -> Floats:
+        """About how many units noise may hide in each bin above those that are seen.
+
+        The tail is taken to fall no slower than where it was last seen, and no less steeply from bin to bin, which no
+        histogram can know; with one sigma more than each bin shows, and with all that a suspect bin shows.
+        """
+        last = int(np.flatnonzero(self.kept)[-1])
+        found, before = np.zeros(self.counts.size), float(self.counts[last])
+        rate = self._rate(last)
+        for j in range(last + 1, self.counts.size):
+            shown = float(self.counts[j])
+            units = min(before * rate, max(shown, 0.0) + self.sigma)
+            units = max(units, shown) if shown > SUSPECT * self.sigma else units
+            rate = min(rate, units / before) if units <= before else 1.0
+            found[j] = before = units
+        return found
+
+    def _rate(self, last: int) -> float:
+        """Which part of the last seen bin's units the next one has at most, by how fast the bins before it fell."""
+        third, second, first = (float(self.counts[j]) if j >= 0 else 0.0 for j in (last - 2, last - 1, last))
+        if not second > 0.0:
+            return 1.0
+        rate = min(1.0, (first + self.sigma) / second)
+        earlier = (second - self.sigma) / third if third > 0.0 else 0.0
+        return rate * min(1.0, rate / earlier) if earlier > 0.0 else rate
 
     def _sum(self, weights: Floats) -> tuple[float, float]:
         """A weighted sum of the kept counts, and its standard error."""

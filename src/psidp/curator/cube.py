@@ -16,7 +16,7 @@ from psidp.curator.cube_columns import CubeColumn
 from psidp.curator.cube_questions import Choice, applied, indicator, labels, quantile_estimate
 from psidp.curator.cube_record import columns_from, columns_to, marginals_from, measure_from, numbers_to, residuals_from
 from psidp.curator.cube_sql import Layer
-from psidp.curator.estimate import Estimate, count_flag, flagged
+from psidp.curator.estimate import Estimate, count_flag, flagged, open_flag
 from psidp.curator.notes import flag_notes
 from psidp.guarantee import Guarantee
 from psidp.maths.fieller import ratio_interval
@@ -42,9 +42,9 @@ class Cube:
     Args:
         columns: the cube's columns. measures: what was measured in every cell. layers: the numbers behind that.
         plans: the noise of each layer. residuals: noisy coefficients of each layer. guarantee: what all of it cost
-        together. confidence: chance that an interval covers. notes: what was asked and done. lost: about which share
-        of all rows clipping took; nan where that is not known. left: what the budget still holds. stored: whether it
-        was answered before.
+        together. confidence: chance that an interval covers. notes: what was asked and done. lost: which share of all
+        rows clipping took at most, as far as noise lets one see; nan where that was not measured. left: what the budget
+        still holds. stored: whether it was answered before. excess: how many rows that share is.
     """
 
     columns: tuple[CubeColumn, ...]
@@ -58,6 +58,7 @@ class Cube:
     lost: float = nan
     left: str = ""
     stored: bool = False
+    excess: float = inf
 
     @property
     def marginals(self) -> Marginals:
@@ -206,6 +207,7 @@ class Cube:
             "confidence": self.confidence,
             "notes": list(self.notes),
             "lost": None if isnan(self.lost) else self.lost,
+            "excess": None if self.excess == inf else self.excess,
         }
 
     def to_json(self) -> str:
@@ -227,6 +229,7 @@ class Cube:
             columns, measures, tuple(layers), tuple(plans), tuple(residuals),
             Guarantee.from_dict(values["guarantee"]), values["confidence"], tuple(values["notes"]),
             nan if values["lost"] is None else values["lost"], values.get("left", ""), values.get("stored", False),
+            inf if values.get("excess") is None else values["excess"],
         )  # fmt: skip
 
     def _z(self, at_once: int = 1) -> float:
@@ -288,11 +291,15 @@ class Cube:
     def _estimate(self, m: int, value: float, error: float, low: float, high: float, behind: float) -> Estimate:
         """One number of a measure, flagged where the count behind it, in standard errors, is near 0."""
         a = self.measures[m]
-        return Estimate(a.name, value, error, low, high, count_flag(behind, 1.0) if a.kind != "sum" else "")
+        flag = "" if a.kind == "sum" else count_flag(behind, 1.0)
+        if a.kind == "mean":
+            flag = open_flag(behind, 1.0, error, a.upper - a.lower)
+        return Estimate(a.name, value, error, low, high, flag)
 
     def _judged(self, m: int, found: list[Estimate]) -> list[Estimate]:
         """The numbers of a measure, flagged where clipping may have moved them further than their intervals say."""
-        return [e for (e,) in flagged(self.measures[m], [[e] for e in found], self.lost)]
+        measure = self.measures[m]
+        return [e for (e,) in flagged(measure, [[e] for e in found], self.lost, self.excess * measure.reach)]
 
     def _asked(self, m: int, place: Table, questions: Sequence[Floats], z: float) -> tuple[Floats, ...]:
         """Answers to products of questions: value, standard error, ends, and the count behind in standard errors."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import nan
+from math import inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from psidp.curator.cube import Cube
 from psidp.curator.cube_price import layers_of
 from psidp.curator.cube_query import CubeQuery
 from psidp.curator.engine import Engine
-from psidp.curator.notes import clipping_words
+from psidp.curator.notes import clipping_words, hardly_private, nobodys
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import histogram
 from psidp.mechanism.gaussian import GaussianMechanism
@@ -165,11 +165,12 @@ def _drawn(asked: CubeQuery, exact: Sequence[Sequence[NDArray[Any]]], norms: Uni
         totals = {table: parts[n] for table, parts in zip(query.tables, exact, strict=True)}
         found.append(noisy_residuals(plan, totals, layer.steps * query.scale))
     sizes = [len(layers_of(a)) for a in asked.measures]
+    lost, rows = (nan, inf) if norms is None else norms.at_most(asked.contribution)
     took = [] if asked.unit is None else [_worth(asked), clipping_words(norms, asked.contribution)]
     return Cube(
         asked.columns, asked.measures, _split(asked.layers, sizes), _split(asked.plans, sizes), _split(found, sizes),
         asked.guarantee, asked.confidence, (f"Asked: {cube_words(asked)}.", *took, *cube_notes(asked)),
-        nan if norms is None else norms.lost(asked.contribution)[0],
+        lost, excess=rows if asked.bound == "rows" else inf,
     )  # fmt: skip
 
 
@@ -204,10 +205,10 @@ def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
         if a.column is not None
     ]
     if asked.unit is not None:
-        said.append(f"Rows without a {asked.unit} are in no table.")
+        said.append(nobodys(asked.unit))
     if asked.adjacency_doubles:
         said.append(f"Under replace-one one {unit} can move the tables further, and the noise is larger for it.")
-    return tuple(said)
+    return (*said, *hardly_private(asked.guarantee))
 
 
 def _worth(asked: CubeQuery) -> str:

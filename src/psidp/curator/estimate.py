@@ -1,4 +1,4 @@
-"""Estimates: from noisy totals to what was asked, with an interval that covers the noise and flags where it may not."""
+"""Estimates: from noisy totals to what was asked, with intervals that cover noise, flagged where they say little."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,30 +19,36 @@ from psidp.strategies.residual_plan import ResidualPlan
 
 __all__ = [
     "CLIPPING", "NOISE", "RANK", "Estimate", "Noisy", "count_flag", "crossing", "estimates", "flagged", "largest",
-    "reaching",
+    "open_flag", "reaching",
 ]  # fmt: skip
 
 NOISE = "noise"
-"""The count behind the number cannot be told from zero, or noise leaves most of its range open."""
+"""The count behind the number cannot be told from zero, or noise leaves half of its range open, or a quantile most."""
 
 OPEN = 0.8
 """Part of the range between its edges that a quantile's interval may be without a flag."""
+
+WIDE = 0.125
+"""Standard error of a mean, in ranges of its bounds, from which noise leaves half of the range open: four of them."""
 
 SURE = 3.0
 """Standard errors that a count must be above zero."""
 
 CLIPPING = "clipping"
-"""What clipping took may move the number by more than half of its interval's half width."""
+"""What clipping took may move the number by more than its interval says."""
 
-RANK = "rank"
-"""Noise could have put another group in this one's place among the largest."""
+UNEVEN = 2.0
+"""A group is taken to lose at most so many times the share that all groups lose together."""
 
 PATIENCE, PATIENCE_AT_EDGES = 0.5, 1.0
-"""Part of the half width that an estimated bias may have. With the whole of it intervals cover 0.93 instead of 0.95;
-those of quantiles end at edges, up to a bin beyond what noise asks for, and cover 0.95 all the same."""
+"""Part of the half width that the estimated bias of a ratio may have. With the whole of it intervals cover 0.93 instead
+of 0.95; those of quantiles end at edges, up to a bin beyond what noise asks for, and cover 0.95 all the same."""
 
 FEW, LEAST, LEAST_OF_FEW = 4, 0.01, 0.05
 """Clipped units are taken to differ by at least 0.01 of the half range; 0.05 where fewer than four groups can tell."""
+
+RANK = "rank"
+"""Noise could have put another group in this one's place among the largest."""
 
 Floats = NDArray[np.float64]
 
@@ -113,6 +119,11 @@ def count_flag(count: float, error: float) -> str:
     return "" if count > SURE * error else NOISE
 
 
+def open_flag(count: float, behind: float, error: float, span: float) -> str:
+    """The flag of a mean or ratio, by the count behind it and by how much of its range its error leaves open."""
+    return count_flag(count, behind) or ("" if error < WIDE * span else NOISE)
+
+
 def _bin_name(aggregate: Aggregate, i: int) -> str:
     """histogram of age: [18, 30)."""
     end = "]" if i == aggregate.bins - 1 else ")"
@@ -123,13 +134,13 @@ def _ratio(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: No
     """Mean, variance or standard deviation from noisy sums about the middle of the bounds and a noisy count."""
     row = lattice.part(aggregate.parts) * lattice.step  # what one row adds to the count
     n, error = float(totals[0]) / row, noisy.sigma / row
-    flag = count_flag(n, error)
     middle, half = middle_and_half(aggregate)
     if aggregate.kind == "mean":
         t = _clipped(float(totals[1]) / row, n)
         low, high = _fieller(float(totals[1]) / row, n, noisy.width(confidence) / row)
         spread = error * sqrt(1.0 + t * t) / n if n > 0.0 else inf
         ends = (max(aggregate.lower, middle + half * low), min(aggregate.upper, middle + half * high))
+        flag = open_flag(n, error, spread, 2.0)
         return Estimate(aggregate.name, middle + half * t, half * min(spread, 1.0), *ends, flag)
     both = 1.0 - 0.5 * (1.0 - confidence)  # two intervals at once
     m1, m2 = (_clipped(float(x) / row, n) for x in totals[1:])
@@ -142,10 +153,11 @@ def _ratio(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: No
     low = max(0.0, (low2 + 1.0) / 2.0 - max(low1 * low1, high1 * high1))
     high = min(1.0, max(low, (high2 + 1.0) / 2.0 - nearest**2))
     if aggregate.kind == "variance":
+        flag = open_flag(n, error, spread, 1.0)
         return _scaled(aggregate.name, half * half, (value, spread, low, high), flag)
     root = sqrt(value)
     slack = min(1.0, spread / (2.0 * root)) if root > 0.0 else 1.0
-    return _scaled(aggregate.name, half, (root, slack, sqrt(low), sqrt(high)), flag)
+    return _scaled(aggregate.name, half, (root, slack, sqrt(low), sqrt(high)), open_flag(n, error, slack, 1.0))
 
 
 def _quotient(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: Noisy, confidence: float) -> Estimate:
@@ -157,7 +169,8 @@ def _quotient(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy:
     low, high = (float(end) for end in ratio_interval(above, below, error**2, other**2, 0.0, z))
     value = above / below if below != 0.0 else nan
     spread = sqrt(error**2 + (value * other) ** 2) / abs(below) if below != 0.0 else inf
-    return Estimate(aggregate.name, value, spread, low, high, count_flag(abs(below), other))
+    span = aggregate.terms[0].reach / aggregate.terms[1].reach
+    return Estimate(aggregate.name, value, spread, low, high, open_flag(abs(below), other, spread, span))
 
 
 def largest(estimates: Sequence[Estimate], k: int, confidence: float) -> list[tuple[int, Estimate]]:
@@ -231,28 +244,54 @@ def crossing(edges: Floats, below: Floats, target: float) -> float:
     return float(edges[at - 1] + share * (edges[at] - edges[at - 1]))
 
 
-def flagged(aggregate: Aggregate, groups: Sequence[Sequence[Estimate]], lost: float) -> list[list[Estimate]]:
+def flagged(
+    aggregate: Aggregate, groups: Sequence[Sequence[Estimate]], lost: float, excess: float = inf
+) -> list[list[Estimate]]:
     """The estimates of every group, with a flag where clipping may move them further than their intervals say.
 
-    Totals (count, sum, bin): the bias is value lost/(1 - lost). Ratios (mean, variance, quantile): lost D, where D is
-    how much the groups differ beyond their noise, as a guess at how much clipped units differ from others. `lost` is
-    the share of the total that was clipped away, estimated from noisy unit norms, nan where it is not known.
+    Totals (count, sum, bin): the interval reaches further by what clipping may have taken from the group, twice the
+    share that all groups may have lost and no more than all that they may have lost; where that is more than the
+    interval's own width, it stays and is flagged. Ratios (mean, variance, quantile): the bias is taken to be lost D,
+    where D is how much the groups differ beyond their noise, as a guess at how much clipped units differ from others.
+
+    `lost` is the share of the total that clipping may have taken, from noisy unit norms, nan where nothing was
+    measured; `excess` is how much that is, in the aggregate's own unit.
     """
     if not lost > 0.0:
         return [list(estimates) for estimates in groups]
-    columns = list(zip(*groups, strict=True))
-    differ = [_difference(aggregate, column) if aggregate.kind in RATIOS else nan for column in columns]
+    if aggregate.kind not in RATIOS:
+        down, up = _sides(aggregate)
+        return [[_reaching_up_to_loss(e, lost, excess, down, up) for e in estimates] for estimates in groups]
+    differ = [_difference(aggregate, column) for column in zip(*groups, strict=True)]
     patience = PATIENCE_AT_EDGES if aggregate.kind == "quantiles" else PATIENCE
-    return [[_judged(e, lost, d, patience) for e, d in zip(estimates, differ, strict=True)] for estimates in groups]
+    return [
+        [_judged(e, lost * d, patience * 0.5) for e, d in zip(estimates, differ, strict=True)] for estimates in groups
+    ]
 
 
-def _judged(estimate: Estimate, lost: float, difference: float, patience: float) -> Estimate:
-    """One number, flagged if its bias may be too large."""
-    kept = max(1.0 - lost, 1e-12)
-    bias = lost * difference if difference == difference else abs(estimate.value) * lost / kept
-    if bias <= patience * 0.5 * (estimate.upper - estimate.lower):
+def _judged(estimate: Estimate, bias: float, patience: float) -> Estimate:
+    """One number, flagged if its bias may be more than this part of its interval's width."""
+    if bias <= patience * (estimate.upper - estimate.lower):
         return estimate
     return replace(estimate, flag=", ".join(filter(None, (estimate.flag, CLIPPING))))
+
+
+def _reaching_up_to_loss(estimate: Estimate, lost: float, excess: float, down: bool, up: bool) -> Estimate:
+    """A total whose interval also holds what clipping may have taken, or is flagged if that is more than its width."""
+    kept = max(1.0 - lost, 1e-3)
+    bias = min(excess, UNEVEN * abs(estimate.value) * lost / kept)
+    judged = _judged(estimate, bias, 1.0)
+    if judged is not estimate:
+        return judged
+    return replace(estimate, lower=estimate.lower - bias * down, upper=estimate.upper + bias * up)
+
+
+def _sides(aggregate: Aggregate) -> tuple[bool, bool]:
+    """Whether a total without clipping may be smaller, and larger; counts are never smaller."""
+    if aggregate.kind != "sum":
+        return False, True
+    low, high = aggregate.range
+    return low < 0.0, high > 0.0
 
 
 def reaching(mean: Estimate, below: float, above: float) -> Estimate:

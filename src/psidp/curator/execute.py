@@ -46,10 +46,10 @@ class Part:
 
     def estimates(self, groups: int, confidence: float, bounds: Bounds | None = None) -> list[list[Estimate]]:
         """What it says of each group, flagged where clipping may have moved it; with what chosen bounds took."""
-        lost = nan if self.norms is None else self.norms.lost(self.contribution)[0]
+        lost, rows = (nan, nan) if self.norms is None else self.norms.at_most(self.contribution)
         level = 1.0 - (1.0 - confidence) / groups if self.aggregate.top else confidence
         found = [estimates(self.aggregate, self.lattice, self.noisy, group, level) for group in range(groups)]
-        found = flagged(self.aggregate, found, lost)
+        found = flagged(self.aggregate, found, lost, rows * self.aggregate.reach)
         if bounds is None or self.aggregate.kind != "mean":
             return found
         return [[reaching(e, *bounds.taken) for e in group] for group in found]

@@ -1,31 +1,48 @@
 """Notes: what a reader of a plan or an answer is told about clipping, groups and noise."""
 
 from collections.abc import Sequence
+from math import sqrt
 
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
 from psidp.curator.bounds import BOUNDS_SHARE, UNSEEN, Bounds
 from psidp.curator.contribution import UnitNorms, largest_contribution
-from psidp.curator.estimate import CLIPPING, NOISE, RANK, Estimate
+from psidp.curator.estimate import CLIPPING, NOISE, RANK, Estimate, count_flag
 from psidp.curator.execute import Drawn, Part
 from psidp.curator.query import AUTO_SHARE, Query
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector
 
 __all__ = [
+    "NOBODYS",
     "answer_of",
     "chosen_bounds_words",
     "clipping_words",
     "flag_notes",
+    "hardly_private",
+    "no_values",
+    "nobodys",
     "notes_on",
     "private_groups",
     "question_words",
+    "read_as_numbers",
     "what_clipping_took",
 ]
 
+NOBODYS = "Rows whose "
+"""How the note on rows without a unit begins."""
+
+NO_VALUES = (
+    "{a.name}: over all groups the number of values cannot be told from zero. Perhaps {a.column!r} holds no numbers, "
+    "or numbers that are written in another way."
+)
+
+HARDLY_PRIVATE = 10.0
+"""psi from which on plans and answers warn: a guess at somebody's membership then fails once in a million."""
+
 FLAGS = {
     CLIPPING: "what clipping took may move this number by more than its interval says",
-    NOISE: "the count behind this number cannot be told from zero, or its interval is most of the range",
+    NOISE: "the count behind this number cannot be told from zero, or noise leaves half of its range open",
     RANK: "noise could have put another group in this one's place among the largest",
 }
 
@@ -34,6 +51,7 @@ def answer_of(asked: Query, drawn: Drawn) -> Answer:
     """The answer made of noisy totals, with its notes."""
     rows = drawn.rows(asked.confidence)
     said = [f"Asked: {question_words(asked)}.", *chosen_bounds_words(drawn), *what_clipping_took(asked, drawn)]
+    said += no_values(asked, drawn)
     if asked.private:
         said.append(private_groups(asked))
     if not drawn.groups:
@@ -53,10 +71,13 @@ def notes_on(asked: Query) -> tuple[str, ...]:
     """What a reader has to know about clipping and groups."""
     unit = asked.guarantee.unit
     said = [asked.price] if asked.price else []
+    said += read_as_numbers(asked)
     if asked.unit is not None:
+        said.append(nobodys(asked.unit))
         said.append(
             f"What one {unit} adds, over all groups, is scaled down by one factor where its L2 norm exceeds its "
-            "contribution in rows' worth. Ratios of it stay: a mean weighs every clipped unit alike."
+            "contribution: one row's worth is what one row adds, and three rows in one group are three. Ratios of it "
+            "stay: a mean weighs every clipped unit alike."
         )
     if asked.unit is not None and any(a.contribution == 1.0 and a.kind != "units" for a in asked.asks):
         said.append(
@@ -99,7 +120,22 @@ def notes_on(asked: Query) -> tuple[str, ...]:
             "The groups are taken as public: as given, and not read from this table. If they were, say a list of the "
             "values that occur, each shows that somebody has it."
         )
-    return tuple(said)
+    return (*said, *hardly_private(asked.guarantee))
+
+
+def hardly_private(guarantee: Guarantee) -> tuple[str, ...]:
+    """A warning where psi is so large that it protects next to nobody."""
+    if not guarantee.psi > HARDLY_PRIVATE:
+        return ()
+    return (
+        f"Warning: psi = {guarantee.psi:.6g} is hardly any privacy. Whoever guesses whether one {guarantee.unit} is "
+        "in the data can be right nearly always; 0.1 to 2 is typical.",
+    )
+
+
+def nobodys(unit: str) -> str:
+    """What becomes of rows that have no unit; how many they are is not for free."""
+    return f"{NOBODYS}{unit!r} is missing belong to nobody and are left out of every number."
 
 
 def chosen_bounds_words(drawn: Drawn) -> list[str]:
@@ -130,6 +166,28 @@ def _taken(aggregate: Aggregate, bounds: Bounds) -> str:
         f" They raise a value by {below:.2g} and lower it by {above:.2g} on average over all groups, by which each "
         "interval reaches further down and up; a group with longer tails loses more."
     )
+
+
+def read_as_numbers(asked: Query) -> list[str]:
+    """Which columns without a type are read as numbers; from the question alone."""
+    names = dict.fromkeys(name for a in asked.asks for name in a.columns if asked.reads.get(name) == "float64")
+    return [
+        f"{name!r} has no type of its own and is read as numbers; what does not read as one is missing. Declare its "
+        f"type, with types= or --type {name}:float64, where you know it."
+        for name in names
+    ]
+
+
+def no_values(asked: Query, drawn: Drawn) -> list[str]:
+    """Which columns without a type seem to hold no number at all; from the noisy numbers of values behind means."""
+    said = []
+    for part in drawn.parts:
+        a, n = part.aggregate, part.noisy.totals.shape[0]
+        if a.column in asked.reads and a.kind in ("mean", "variance", "deviation"):
+            values = float(part.noisy.totals[:, 0, 0].sum())
+            nothing = count_flag(values, part.noisy.sigma * sqrt(n))
+            said += [NO_VALUES.format(a=a)] if nothing else []
+    return said
 
 
 def private_groups(asked: Query) -> str:
@@ -187,13 +245,20 @@ def clipping_words(norms: UnitNorms | None, contribution: float) -> str:
     lost, _ = norms.lost(contribution)
     if not lost >= 0.0:
         return "What clipping took could not be measured: at this psi noise hides everybody."
+    most = _percent(norms.at_most(contribution)[0])
     if not lost > 0.0:
-        return f"Nobody was seen to have more; noise could hide up to {_about(norms.unseen, norms.unseen)}."
+        return f"Nobody was seen to have more, but behind the noise clipping may have taken up to {most} of the total."
     clipped, error = norms.clipped(contribution)
     return (
-        f"About {_about(clipped, error)} of {_about(norms.units, norms.sigma)} had more, and clipping took about "
-        f"{lost:.2g} of the total."
+        f"About {_about(clipped, error)} of {_about(norms.units, norms.sigma)} units had more. Of the total that they "
+        f"would add without a bound, clipping took about {_percent(lost)}, and up to {most} as far as noise lets one "
+        "see."
     )
+
+
+def _percent(share: float) -> str:
+    """A share in percent, with two digits where it is small."""
+    return f"{share:.0%}" if share >= 0.0995 else f"{100.0 * share:.2g}%"
 
 
 def _about(n: float, error: float) -> str:

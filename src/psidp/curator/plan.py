@@ -1,6 +1,7 @@
 """Plan: what a release would run, cost and be worth, before anything is spent. No row is read."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
@@ -23,6 +24,9 @@ __all__ = ["Expected", "Plan", "expected_errors", "planned"]
 TYPICAL = {"mean": 1.0, "variance": 0.56, "deviation": 0.56, "ratio": sqrt(2.0)}
 """Error in units of the half width, for values about the middle of the bounds that deviate by half of it; of a ratio in
 units of bound over bound, for rows at their bounds."""
+
+CONTRIBUTIONS = (1, 64, 256, 1_000)
+"""Contributions for which a plan says the error where one is to be chosen."""
 
 ROWS = (100, 1_000, 10_000)
 """Numbers of rows in a group for which a plan says the error of a mean."""
@@ -57,7 +61,7 @@ class Expected:
         shown = self.contribution if isinstance(self.contribution, str) else f"{self.contribution:g}"
         return (
             f"{self.name}: contribution {shown}, sensitivity {self.sensitivity:.6g}{chosen}, psi {self.psi:.4g}, sigma "
-            f"{self.sigma:.6g}{chosen}, {self._error()}{chosen}."
+            f"{self.sigma:.6g}{chosen}, {self._error()}{chosen}.{self._examples()}"
         )
 
     def _error(self) -> str:
@@ -68,6 +72,15 @@ class Expected:
         if self.ranks is not None:
             return f"standard error of a median's rank {self.ranks:.3g} ranks: {self.strategy}"
         return f"standard error {self.standard_error:.4g}{self.scale}"
+
+    def _examples(self) -> str:
+        """What the error would be for some contributions, where one is to be chosen."""
+        if self.contribution != "auto" or self.ranks is not None:
+            return ""
+        rows = self.by_rows[-1][0] if self.by_rows else 1
+        errors = [f"{self.standard_error / rows * c:.3g} at {c:,}" for c in CONTRIBUTIONS]
+        where = f" in a group of {rows:,} rows" if self.by_rows else ""
+        return f" For contributions that may be chosen that is{where} {', '.join(errors)}{self.scale}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +221,19 @@ SHOWN = 4
 """Groups that a plan names, so that a key with a blank too many is seen before it is paid for."""
 
 
+RANGE = re.compile(r"(\d{1,9})\s*[-\u2013]\s*(\d{1,9})")
+"""A group that looks like a range of numbers, such as 1-12."""
+
+
 def _public_groups(asked: Query) -> str:
     """How groups that are given come about."""
     if not asked.by:
         return "One group: the whole table."
     groups = [key[0] if len(key) == 1 else key for key in asked.groups]  # type: ignore[union-attr]
     some = ", ".join(repr(key) for key in groups[:SHOWN]) + (", ..." if len(groups) > SHOWN else "")
-    return f"{len(groups):,} public groups ({some}); those absent from the data appear with noise alone."
+    said = f"{len(groups):,} public groups ({some}); those absent from the data appear with noise alone."
+    found = RANGE.fullmatch(str(groups[0])) if len(groups) == 1 else None
+    if found is None:
+        return said
+    first, last = found.groups()
+    return f"{said} Warning: {found[0]!r} is one group; the numbers from {first} to {last} are {first}..{last}."

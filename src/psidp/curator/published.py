@@ -19,7 +19,7 @@ MOST_NAMED = 20
 
 
 def noise_step(estimate: Estimate) -> int | None:
-    """The power of ten to which a number is rounded: one digit of its standard error, two where that begins with 1.
+    """The power of ten to which a number is rounded: two digits of its standard error, so that 337 is shown as 340.
 
     Rounding so adds at most a hundredth to the error. None where the noise says nothing.
     """
@@ -28,8 +28,7 @@ def noise_step(estimate: Estimate) -> int | None:
         error = (estimate.upper - estimate.lower) / 4.0
     if not 0.0 < error < inf:
         return None
-    step = floor(log10(error))
-    return step - 1 if error < 2.0 * 10.0**step else step
+    return floor(log10(error)) - 1
 
 
 def on_steps(estimate: Estimate) -> Estimate:

@@ -3,6 +3,7 @@
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from math import inf, sqrt
 from typing import Any
 
@@ -30,6 +31,7 @@ __all__ = [
     "check_asks",
     "check_clipping_share",
     "check_unit",
+    "meant",
     "need_column",
     "question",
     "rows_in_words",
@@ -373,7 +375,20 @@ def _groups(groups: Any, by: Sequence[str], schema: Any) -> tuple[Key, ...] | Pr
 def need_column(name: Any, schema: Any, role: str) -> None:
     """Refuse a column that the table has not."""
     if not isinstance(name, str) or name not in schema:
-        raise ValueError(f"{role} must be a column of the table ({some_names(schema)}), got {name!r}.")
+        raise ValueError(
+            f"{role} must be a column of the table ({some_names(schema)}), got {name!r}.{meant(name, schema)}"
+        )
+
+
+def meant(name: Any, names: Iterable[str]) -> str:
+    """The question whether another name was meant, where one is near.
+
+    Examples:
+        >>> meant("carier", ["carrier", "origin"])
+        " Did you mean 'carrier'?"
+    """
+    near = get_close_matches(name, list(names), 1) if isinstance(name, str) else []
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def some_names(schema: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from psidp.curator.notes import NOBODYS
 from psidp.curator.published import noise_step
 from psidp.errors import MissingExtraError
 
@@ -116,11 +117,11 @@ def _words(answer: Any) -> list[str]:
     flags = {flag: any(flag in e.flag for _, e in answer.rows) for flag in MARKS}
     said += ["c: clipping may have moved this number by more than its error says."] if flags["clipping"] else []
     said += (
-        ["n: the count behind this number cannot be told from zero, or its interval is most of the range."]
+        ["n: the count behind this number cannot be told from zero, or noise leaves half of its range open."]
         if flags["noise"]
         else []
     )
-    steps = ("non_negative:", "whole:", "rounded:", "suppressed:")
+    steps = (NOBODYS, "non_negative:", "whole:", "rounded:", "suppressed:")
     return said + [note for note in answer.notes if note.startswith(steps)]
 
 

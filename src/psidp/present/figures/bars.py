@@ -3,6 +3,7 @@
 from typing import Any
 
 from psidp.present.figures.cubes import MOST_SIDE, heat_map
+from psidp.present.figures.flags import DASHED, marks, marks_in_words
 from psidp.present.figures.theme import Chart, altair, data, finished, stacked
 from psidp.present.palette import LIGHT
 
@@ -31,7 +32,10 @@ def answer(given: Any, statistic: str = "") -> Chart:
 
 
 def bars(given: Any, statistic: str = "") -> Chart:
-    """A bar for each group, with its interval; a flagged one is grey. Without groups, a bar for each number.
+    """A bar for each group, with its interval. Without groups, a bar for each number.
+
+    A number that clipping may have moved has a dashed outline; of one that cannot be told from noise the interval alone
+    is shown, in grey.
 
     Args:
         given: what a release gave. statistic: which of its numbers; the first unless told.
@@ -44,7 +48,7 @@ def bars(given: Any, statistic: str = "") -> Chart:
     rows = [
         {
             "group": " / ".join(_word(k) for k in key) if given.by else e.statistic, "value": e.value, "lower": e.lower,
-            "upper": e.upper, "flag": e.flag or "none", "faint": bool(e.flag),
+            "upper": e.upper, "flag": e.flag or "none", **marks(e),
         }
         for key, e in given.rows
         if e.statistic in wanted
@@ -57,15 +61,19 @@ def bars(given: Any, statistic: str = "") -> Chart:
         alt.X("group:N", sort=order, title=" / ".join(given.by) or None, axis=alt.Axis(labelLimit=160)),
         tooltip=["group:N", "value:Q", "lower:Q", "upper:Q", "flag:N"],
     )
-    shade = alt.condition("datum.faint", alt.value(LIGHT["line"]), alt.value(LIGHT["psi"]))
-    columns = base.mark_bar(opacity=0.75).encode(alt.Y("value:Q", title=said), color=shade)
-    spans = base.mark_rule(strokeWidth=1.5, color=LIGHT["ink"]).encode(alt.Y("lower:Q"), alt.Y2("upper:Q"))
-    chart = (columns + spans).properties(width=max(220, 26 * len(order)), height=280)
+    columns = base.transform_filter("!datum.blank").mark_bar(color=LIGHT["psi"]).encode(alt.Y("value:Q", title=said))
+    sure = columns.transform_filter("!datum.clipped").mark_bar(color=LIGHT["psi"], opacity=0.75)
+    moved = columns.transform_filter("datum.clipped").mark_bar(
+        color=LIGHT["psi"], fillOpacity=0.3, stroke=LIGHT["psi"], strokeDash=DASHED, strokeWidth=1.5
+    )
+    ink = alt.condition("datum.blank", alt.value(LIGHT["line"]), alt.value(LIGHT["ink"]))
+    spans = base.mark_rule(strokeWidth=1.5).encode(alt.Y("lower:Q", title=said), alt.Y2("upper:Q"), color=ink)
+    chart = (sure + moved + spans).properties(width=max(220, 26 * len(order)), height=280)
     g = given.guarantee
     cost = f"lines hold their number with chance {given.confidence:g}; it cost psi = {g.psi:.4g}, per {g.unit}"
-    grey = ["grey: noise or clipping may have moved it further than that"] if any(r["faint"] for r in rows) else []
+    legend = marks_in_words(rows, "grey, without a bar")
     title = f"{said} by {', '.join(given.by)}" if given.by else said
-    return finished(chart, title, cost, *grey)
+    return finished(chart, title, cost, *legend)
 
 
 def _word(key: Any) -> str:

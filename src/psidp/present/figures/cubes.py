@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from psidp.present.figures.flags import DASHED, marks, marks_in_words
 from psidp.present.figures.theme import Chart, altair, colours, data, finished
 from psidp.present.palette import LIGHT
 
@@ -16,7 +17,9 @@ LINES = ("with", "without", "tangent", "psi", "tn", "fn")
 
 
 def heat_map(answer: Any, statistic: str = "") -> Chart:
-    """A table of two columns: colour for the number, its standard error below it; a flagged number has no colour.
+    """A table of two columns: colour for the number, its standard error below it.
+
+    A number that clipping may have moved has a dashed outline; a cell whose number cannot be told from noise is empty.
 
     Args:
         answer: what a release by two columns or `Cube.table` of two gave. statistic: which of its numbers; the first
@@ -33,28 +36,31 @@ def heat_map(answer: Any, statistic: str = "") -> Chart:
         {
             "down": _word(key[0]), "across": _word(key[1]), "value": e.value, "error": e.standard_error,
             "text": _digits(e.value, e.standard_error), "below": f"\u00b1{_digits(e.standard_error, e.standard_error)}",
-            "flag": e.flag or "none", "faint": bool(e.flag),
+            "flag": e.flag or "none", **marks(e),
         }
         for key, e in rows
     ]  # fmt: skip
     x = alt.X("across:N", sort=across, title=answer.by[1], axis=alt.Axis(labelAngle=0, labelLimit=90))
     y = alt.Y("down:N", sort=down, title=answer.by[0])
     base = alt.Chart(data(cells)).encode(x, y)
-    sure = [cell["value"] for cell in cells if not cell["faint"]] or [0.0, 1.0]
+    sure = [cell["value"] for cell in cells if not cell["blank"]] or [0.0, 1.0]
     scale = alt.Scale(range=["#ffffff", LIGHT["psi"]], domain=[min(sure), max(sure)], interpolate="rgb", clamp=True)
     legend = alt.Legend(orient="right", title=rows[0][1].statistic)
-    shade = alt.condition("datum.faint", alt.value("#f4f4f6"), alt.Color("value:Q", scale=scale, legend=legend))
+    shade = alt.condition("datum.blank", alt.value("#f4f4f6"), alt.Color("value:Q", scale=scale, legend=legend))
     tip = ["down:N", "across:N", "value:Q", "error:Q", "flag:N"]
     squares = base.mark_rect(stroke=LIGHT["line"]).encode(color=shade, tooltip=tip)
+    told = base.transform_filter("!datum.blank")
+    outline = told.transform_filter("datum.clipped").mark_rect(
+        fillOpacity=0.0, stroke=LIGHT["ink"], strokeDash=DASHED, strokeWidth=1.5
+    )
     half = 0.4 * min(sure) + 0.6 * max(sure)
-    ink = alt.condition(f"datum.value > {half!r} && !datum.faint", alt.value("white"), alt.value(LIGHT["ink"]))
-    pale = alt.condition("datum.faint", alt.value(0.45), alt.value(1.0))
-    upper = base.mark_text(dy=-6, fontSize=11).encode(text="text:N", color=ink, opacity=pale)
-    lower = base.mark_text(dy=8, fontSize=9).encode(text="below:N", color=ink, opacity=pale)
-    chart = (squares + upper + lower).properties(width=62 * len(across), height=38 * len(down))
+    ink = alt.condition(f"datum.value > {half!r}", alt.value("white"), alt.value(LIGHT["ink"]))
+    upper = told.mark_text(dy=-6, fontSize=11).encode(text="text:N", color=ink)
+    lower = told.mark_text(dy=8, fontSize=9).encode(text="below:N", color=ink)
+    chart = (squares + outline + upper + lower).properties(width=62 * len(across), height=38 * len(down))
     said = f"number and standard error; it cost psi = {answer.guarantee.psi:.4g}, per {answer.guarantee.unit}"
-    grey = ["grey: noise or clipping may have moved it further than that"] if any(c["faint"] for c in cells) else []
-    return finished(chart, f"{rows[0][1].statistic} by {answer.by[0]} and {answer.by[1]}", said, *grey)
+    marked = marks_in_words(cells, "empty")
+    return finished(chart, f"{rows[0][1].statistic} by {answer.by[0]} and {answer.by[1]}", said, *marked)
 
 
 def shares_below(answer: Any, groups: Sequence[Any] = ()) -> Chart:
