@@ -256,9 +256,9 @@ def neighbours():
 KILLS = [
     (0, "Payment.pay", "after", 1), (0, "Journal.begin", "before", 9), (0, "Journal.begin", "after", 9),
     (0, "checkpoint.save", "before", 2), (0, "checkpoint.save", "after", 1), (1, "Ranks.told", "before", 2),
-    (0, "Ranks.told", "before", 2), *[(rank, place, when, 9) for rank in (0, 1) for place, when in (
-        ("Ranks.told_numbers", "before"), ("Step._recorded", "after"), ("Ranks._summed", "before"),
-        ("Ranks._summed", "after"), ("Ranks._gathered", "before"), ("Update.apply", "before"),
+    (0, "Ranks.told", "before", 2), *[(rank, place, when, number) for rank in (0, 1) for place, when, number in (
+        ("Ranks.told_numbers", "before", 9), ("Step._recorded", "after", 11), ("Ranks._summed", "before", 9),
+        ("Ranks._summed", "after", 9), ("Ranks._gathered", "before", 9), ("Update.apply", "before", 9),
     )],
 ]  # fmt: skip
 
