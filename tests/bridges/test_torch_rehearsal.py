@@ -44,8 +44,9 @@ def restored(_, y):
     return y
 
 
+UNTOLD = None  # a seed that the operating system makes, which the step has to find
 FRESH = {
-    "a new generator of NumPy": lambda _, y: y * float(np.random.default_rng().random()),
+    "a new generator of NumPy": lambda _, y: y * float(np.random.default_rng(UNTOLD).random()),
     "the operating system": lambda _, y: y * os.urandom(1)[0],
     "the operating system through Python": lambda _, y: y * random.SystemRandom().random(),
     "a fork of torch's generator": forked,
