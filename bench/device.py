@@ -42,9 +42,11 @@ def named(parts: Parts) -> None:
         console.print(f"{name}: {time.perf_counter() - began:.0f} s\n")
 
 
-def milliseconds(torch: Any, call: Callable[[], Any]) -> float:
-    """Milliseconds of one call by device events."""
+def milliseconds(torch: Any, call: Callable[[], Any], behind: bool = False) -> float:
+    """Milliseconds of one call by device events; behind other work, as in a step, its launches are made meanwhile."""
     torch.cuda.synchronize()
+    if behind:
+        torch.cuda._sleep(2_000_000)
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     call()

@@ -2,23 +2,27 @@
 
 import dataclasses
 import os
+from bisect import bisect_right
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
+import triton
+import triton.language as tl
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
-from psidp.bridges.torch.noise import launch
+from psidp.bridges.torch.noise import host_fallback, launch
 from psidp.bridges.torch.noise.chacha import FAST, LAST, Key, blocks
 from psidp.bridges.torch.noise.host_fallback import Layout, settled_values
+from psidp.bridges.torch.noise.kernel_slow import _cell
 from psidp.bridges.torch.noise.replay import replayed
 from psidp.bridges.torch.noise.tables import tables
 from psidp.noise import table
 from psidp.noise.gaussian import RoundedGaussian
 
 SIGMA = 1.3
-NARROW, WIDE, COARSE = 2.0**-20, 2.0**-24, 1.0
+NARROW, WIDE, SHORT, COARSE = 2.0**-20, 2.0**-24, 2.0**-7, 1.0
 STRANGE = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-40, 3e38, -3e38]
 BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.bfloat16: torch.int16}
 
@@ -80,6 +84,11 @@ def test_ciphers_with_fewer_rounds_have_their_published_blocks(rounds, begin):
         (torch.float32, SIGMA, COARSE, 2**14 + 1),
         (torch.float32, 1e30, 2.0**80, 2**14),
         (torch.bfloat16, SIGMA, NARROW, 2**15 + 5),
+        (torch.bfloat16, SIGMA, SHORT, 2**16 + 5),
+        (torch.bfloat16, 1.999, SHORT, 2**15),
+        (torch.bfloat16, 1.7, 1.0, 2**14),
+        (torch.float32, SIGMA, SHORT, 2**15 + 7),
+        (torch.float32, SIGMA, 2.0**-8, 2**14),
         (torch.float32, SIGMA, WIDE, 2**14 + 3),
         (torch.float64, SIGMA, WIDE, 2**15 + 3),
         (torch.float64, 1e-200, 2.0**-690, 2**13),
@@ -94,8 +103,9 @@ def test_kernels_and_numpy_agree_bit_for_bit(dtype, sigma, grid, n):
 
 @pytest.mark.parametrize("rounds", [8, 12])
 @pytest.mark.parametrize("block", [32, 256])
-def test_every_cipher_and_shape_agrees_with_numpy(rounds, block):
-    noise, x = RoundedGaussian(SIGMA, NARROW), mixed(9000, NARROW, torch.float32, seed=1)
+@pytest.mark.parametrize("grid", [NARROW, SHORT])
+def test_every_cipher_and_shape_agrees_with_numpy(rounds, block, grid):
+    noise, x = RoundedGaussian(SIGMA, grid), mixed(9000, grid, torch.float32, seed=1)
     noisy, layout = launched(x, noise, seed=3, block=block, rounds=rounds)
     assert torch.equal(noisy.view(torch.int32), bits(replayed(noise, key(3), layout, x.numpy()), torch.float32))
 
@@ -111,8 +121,26 @@ def test_values_beside_a_half_are_rounded_as_rationals_say(sigma, grid):
     x = torch.from_numpy(np.where(np.isnan(f), 0.25, f - np.rint(f)) * grid).to(torch.float32)
     noise = RoundedGaussian(sigma, grid)
     noisy, layout = launched(x, noise, seed=6)
+    assert layout.per == 16
     expected = settled_values(noise, key(6), layout, list(range(n)), x.double().tolist())
     assert torch.equal(noisy.view(torch.int32), bits(expected, torch.float32))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("sigma", "grid"), [(SIGMA, SHORT), (1.999, SHORT), (3.0, COARSE)])
+def test_values_beside_a_half_are_rounded_as_rationals_say_with_short_words(sigma, grid, dtype):
+    n, scale, rng = 8192, sigma / grid, np.random.default_rng(5)
+    words = Layout(24, 512).words(key(6), np.arange(n))
+    slot = words & (table.SLOTS - 1)
+    with np.errstate(invalid="ignore"):
+        y = scale * (table.CENTRE[slot] + table.REACH[slot] * (words * 2.0**-63))
+        f = 0.5 - (y - np.floor(y)) + rng.normal(size=n) * (scale * table.REACH[slot] * 2.0**-8 + 2.0**-13)
+    x = torch.from_numpy(np.where(np.isnan(f), 0.25, f - np.rint(f)) * grid).to(dtype)
+    noise = RoundedGaussian(sigma, grid)
+    noisy, layout = launched(x, noise, seed=6)
+    assert layout.per == 24
+    expected = settled_values(noise, key(6), layout, list(range(n)), x.double().tolist())
+    assert torch.equal(noisy.view(BITS[dtype]), bits(expected, dtype))
 
 
 @pytest.mark.parametrize("t", [0.5, -0.5, 1.5, 2.0**22 + 0.5, -(2.0**22) - 0.5, 2.0**23, -(2.0**23) - 1, 2.0**24 - 1])
@@ -127,7 +155,7 @@ def test_the_whole_part_of_any_float_is_whole_and_its_rest_is_exact(t, power):
     assert abs(rest) <= max(1.0, 2 * np.spacing(abs(t)))
 
 
-@pytest.mark.parametrize("scale", [2.0**21 * (1 - 2.0**-53), SIGMA * 2.0**20, 1.7 * 2.0**10, 1.0])
+@pytest.mark.parametrize("scale", [2.0**21 * (1 - 2.0**-53), SIGMA * 2.0**20, 1.7 * 2.0**10, 2.0**8])
 def test_the_error_of_floats_stays_inside_its_bound(scale):
     rows = tables(scale, 1.0, torch.device("cpu")).steps.view(torch.float32).view(-1, 4).numpy()[: table.RECTANGLES]
     rng, worst = np.random.default_rng(8), Fraction(0)
@@ -148,16 +176,58 @@ def test_the_error_of_floats_stays_inside_its_bound(scale):
     assert Fraction(1, 3) < worst <= 1
 
 
-def test_the_host_settles_what_the_kernels_leave_open_to_the_same_bits(monkeypatch):
-    noise, x = RoundedGaussian(SIGMA, NARROW), mixed(2**14, NARROW, torch.float32, seed=2)
-    expected, _ = launched(x, noise, seed=9)
-    never = tables(SIGMA, NARROW, x.device).numbers.clone()
+@pytest.mark.parametrize("scale", [2.0**8 * (1 - 2.0**-53), SIGMA * 2.0**7, 1.7, 1.0])
+def test_the_error_of_floats_stays_inside_its_bound_with_short_words(scale):
+    rows = tables(scale, 1.0, torch.device("cpu")).steps.view(torch.float32).view(-1, 2).numpy()
+    assert np.isnan(rows[table.LEFT_OVER :]).all()
+    rng, worst, floats = np.random.default_rng(8), Fraction(0), Fraction(0)
+    for slot in [*range(0, table.LEFT_OVER, 41), *range(table.LEFT_OVER - 20, table.LEFT_OVER)]:
+        a, e = rows[slot]
+        for place in (0, 2**8 - 1, int(rng.integers(0, 2**8))):
+            f = np.float32(rng.uniform(-1, 1))
+            y = Fraction(float(np.float32(np.float32(e * np.float32(place * 2.0**-12)) + np.float32(a + f))))
+            ends = [
+                Fraction(float(f)) + Fraction(scale) * (Fraction(table.CENTRE[slot]) + Fraction(table.REACH[slot]) * u)
+                for u in (Fraction(place, 2**7) - 1, Fraction(place + 1, 2**7) - 1)
+            ]
+            undrawn = Fraction(scale) * Fraction(table.REACH[slot]) / 2**8
+            granted = Fraction(float(e)) * Fraction(17, 2**17) + Fraction(float(abs(f))) / 2**23
+            granted += Fraction(15, 2**17)  # of 2^-13, for 2^-17 is kept for the test itself
+            off = max(abs(y - end) for end in ends)
+            worst, floats = max(worst, off / granted), max(floats, off - undrawn)
+    assert Fraction(1, 3) < worst <= 1
+    assert floats <= Fraction(3, 2**15) + Fraction(1, 2**17)
+
+
+def test_short_words_share_no_bit():
+    """Of the 512 bits of a block each value has 21 of its own, and eight are left."""
+    owners = np.zeros((16, 32), int)
+    for word in range(16):
+        for bit in range(32):
+            one = np.zeros((16, 1), np.uint32)
+            one[word, 0] = 1 << bit
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(host_fallback, "blocks", lambda *_, flipped=one: np.repeat(flipped, 24, axis=1))
+                with_it = Layout(24, 1).words(key(0), np.arange(24))
+                patch.setattr(host_fallback, "blocks", lambda *_: np.zeros((16, 24), np.uint32))
+                without = Layout(24, 1).words(key(0), np.arange(24))
+            looked = (with_it ^ without) & ~np.int64(0xFFFFFFFFFFFFFFFF >> 8 & ~0x1FFF)
+            owners[word, bit] = np.count_nonzero(looked)
+    assert owners.max() == 1
+    assert owners.sum() == 24 * 21
+
+
+@pytest.mark.parametrize("grid", [NARROW, SHORT])
+def test_the_host_settles_what_the_kernels_leave_open_to_the_same_bits(monkeypatch, grid):
+    noise, x = RoundedGaussian(SIGMA, grid), mixed(2**14, grid, torch.float32, seed=2)
+    expected, layout = launched(x, noise, seed=9)
+    never = tables(SIGMA, grid, x.device).numbers.clone()
     never[5] = -1.0
-    unsure = dataclasses.replace(tables(SIGMA, NARROW, x.device), numbers=never)
+    unsure = dataclasses.replace(tables(SIGMA, grid, x.device), numbers=never)
     monkeypatch.setattr(launch, "tables", lambda *_: unsure)
     noisy = x.clone()
     with np.errstate(all="ignore"):
-        left = launch.add(noisy, noise, key(9), Layout(16, 512), launch.Shape(512, 1024, 1))
+        left = launch.add(noisy, noise, key(9), layout, launch.Shape(512, 1024, 1))
     assert left > 20
     assert torch.equal(noisy.view(torch.int32), expected.view(torch.int32))
 
@@ -182,8 +252,9 @@ def test_a_zero_from_the_kernels_has_no_sign(dtype):
 
 
 @pytest.mark.parametrize("n", [1, 15, 513])
-def test_short_tensors_come_out_right(n):
-    noise, x = RoundedGaussian(SIGMA, NARROW), torch.linspace(-3, 3, n)
+@pytest.mark.parametrize("grid", [NARROW, SHORT])
+def test_short_tensors_come_out_right(n, grid):
+    noise, x = RoundedGaussian(SIGMA, grid), torch.linspace(-3, 3, n)
     noisy, layout = launched(x, noise, seed=n)
     assert torch.equal(noisy.view(torch.int32), bits(replayed(noise, key(n), layout, x.numpy()), torch.float32))
 
@@ -194,6 +265,31 @@ def test_a_key_whose_words_are_short_is_used_whole(monkeypatch):
     noise, x = RoundedGaussian(SIGMA, NARROW), mixed(9000, NARROW, torch.float32, seed=1)
     noisy, layout = launched(x, noise, seed=0)
     assert torch.equal(noisy.view(torch.int32), bits(replayed(noise, short, layout, x.numpy()), torch.float32))
+
+
+def test_the_guide_finds_the_cell_of_every_choice():
+    lookup = tables(SIGMA, NARROW, torch.device("cpu"))
+    totals, guide = lookup.weights.numpy().tolist(), lookup.guide.numpy().tolist()
+    assert len(guide) == 4097
+    choices = {min(max(total + by, 0), 2**63 - 1) for total in totals for by in (-1, 0, 1)}
+    choices |= {min(max((t << 51) + by, 0), 2**63 - 1) for t in range(4097) for by in (-1, 0, 1)}
+    for choice in choices:
+        between = guide[choice >> 51], guide[(choice >> 51) + 1]
+        assert between[0] <= bisect_right(totals, choice) <= between[1]
+    ordered = np.array(sorted(choices), np.int64)
+    found = np.zeros(ordered.size, np.int64)
+
+    @triton.jit
+    def cells(choice, weights, guide, out, N: tl.constexpr):
+        at = tl.arange(0, N)
+        tl.store(out + at, _cell(tl.load(choice + at), weights, guide, at >= 0).to(tl.int64))
+
+    for start in range(0, ordered.size, 4096):
+        part = np.resize(ordered[start : start + 4096], 4096)
+        out = torch.zeros(4096, dtype=torch.int64)
+        cells[(1,)](torch.from_numpy(part), lookup.weights, lookup.guide, out, N=4096)
+        found[start : start + 4096] = out.numpy()[: ordered.size - start]
+    assert np.array_equal(found, np.searchsorted(totals, ordered, side="right"))
 
 
 def test_no_block_of_a_launch_is_read_for_two_purposes():

@@ -33,6 +33,7 @@ class Layout:
 
         Of 16 entries to a lane each has 32 bits of its lane's block: cell, 19 bits of the place and sign, followed by
         32 of its own block in domain MORE; in an odd slot, which is a mirrored one, all bits of the place are flipped.
+        Of 24 each has 21 bits, slot and 8 of the place, followed by 43 of its own block.
         """
         lane, index = self.places(position)
         block = blocks(key, lane.astype(np.uint64), 0, FAST, self.rounds).astype(np.uint64)
@@ -40,8 +41,14 @@ class Layout:
         if self.per == 8:
             low, high = block[2 * index, column], block[2 * index + 1, column]
             return np.asarray((low | high << np.uint64(32)).view(np.int64))
-        first = block[index, column].view(np.int64)
-        more = blocks(key, position.astype(np.uint64), 0, MORE, self.rounds)[0].astype(np.int64)
+        more = blocks(key, position.astype(np.uint64), 0, MORE, self.rounds)[:2].astype(np.int64)
+        if self.per == 24:
+            third, at = index >= 16, np.where(index < 16, index, 2 * (index - 16))
+            rest = (block[at, column] & 0x7FF) << 10 | block[np.minimum(at + 1, 15), column] & 0x3FF
+            first = np.where(third, rest, block[at, column] >> 11).view(np.int64)
+            place = ((first & 0xFF) - 0x80) << 43 | (more[1] & 0x7FF) << 32 | more[0]
+            return np.asarray(place << 13 | first >> 8)
+        first, more = block[index, column].view(np.int64), more[0]
         sign, place = first & 1, (((first >> 1 & 0x7FFFF) - 0x40000) << 32) | more
         return np.asarray((np.where(sign == 1, ~place, place) << 13) | (first >> 20 << 1 | sign))
 

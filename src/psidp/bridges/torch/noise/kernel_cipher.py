@@ -83,7 +83,15 @@ def block(k0, k1, k2, k3, one, low, high, serial, domain, ROUNDS: tl.constexpr):
 
 @triton.jit
 def append(marked, count, lane, marks):
-    """Write (lane, marks) behind the list, for the few lanes that have a mark."""
+    """Write (lane, lowest mark) behind the list and (lane, other marks), for the few lanes that have such."""
+    low = marks & (0 - marks)
+    _append_some(marked, count, lane, low)
+    _append_some(marked, count, lane, marks ^ low)
+
+
+@triton.jit
+def _append_some(marked, count, lane, marks):
+    """Write (lane, marks) behind the list, for lanes that have a mark."""
     some = marks != 0
     place = tl.atomic_add(count + tl.zeros_like(marks), 1, mask=some, sem="relaxed")
-    tl.store(marked + place, (lane.to(tl.int64) << 16) | marks.to(tl.int64), mask=some)
+    tl.store(marked + place, (lane.to(tl.int64) << 24) | marks.to(tl.int64), mask=some)

@@ -9,7 +9,7 @@ import triton.language as tl
 
 from psidp.bridges.torch.noise.kernel_cipher import append, block
 
-__all__ = ["narrow", "wide"]
+__all__ = ["as_type", "high_float", "low_float", "narrow", "wide", "wide_value"]
 
 KEY = ["k0", "k1", "k2", "k3", "one", "tile"]
 
@@ -32,7 +32,7 @@ def narrow_value(x, word, steps, inverse, grid):
     one = ((word << 31) | 0x3F800000).to(tl.float32, bitcast=True)
     row = (word >> 20).to(tl.int32) * 2
     first, second = tl.load(steps + row), tl.load(steps + row + 1)
-    far, b, e, room = _low(first), _high(first), _low(second), _high(second)
+    far, b, e, room = low_float(first), high_float(first), low_float(second), high_float(second)
     v = ((word & 0x000FFFFE) | 0x3F800000).to(tl.float32, bitcast=True) - 1.0
     scale = inverse * one
     whole = tl.fma(x, scale, 25165824.0) - 25165824.0  # an even number beside x/g, up to 2^23; a whole one always
@@ -44,13 +44,13 @@ def narrow_value(x, word, steps, inverse, grid):
 
 
 @triton.jit
-def _low(pair):
+def low_float(pair):
     """The first of two floats in a word of 64 bits."""
     return pair.to(tl.uint32).to(tl.float32, bitcast=True)
 
 
 @triton.jit
-def _high(pair):
+def high_float(pair):
     """The second of two floats in a word of 64 bits."""
     return (pair >> 32).to(tl.uint32).to(tl.float32, bitcast=True)
 
