@@ -265,9 +265,18 @@ def test_a_step_settles_on_smaller_micro_batches_where_that_is_faster_and_places
         size = other.micro_batch
         other.gradients(torch.zeros(1, 2), torch.zeros(1, 1))
         assert other.places.settle() == size
-    quick = PrivateStep(nn.Linear(2, 1), nn.functional.mse_loss, **told)
+
+
+@pytest.mark.parametrize(("expected", "places", "size"), [(64, 130, 130), (256, 378, 378), (1024, 1260, 252)])
+def test_all_places_of_a_small_model_are_one_micro_batch_unless_they_are_many(expected, places, size):
+    quick = PrivateStep(
+        nn.Linear(2, 1), nn.functional.mse_loss, clip=1.0, noise_multiplier=1.0, expected_batch=expected
+    )
     quick.gradients(torch.zeros(1, 2), torch.zeros(1, 1))
-    assert quick.places.settle() == 65
+    before = quick.kappa
+    assert (quick.slots, quick.places.settle()) == (places, size)
+    assert quick.slots == places
+    assert quick.kappa == before
 
 
 @pytest.mark.parametrize(("mean", "slots"), [(1e7, 10_225_000), (2.0**40, 2**40 + 5 * 2**20), (1.0, 40), (64.0, 130)])

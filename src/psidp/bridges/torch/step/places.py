@@ -70,6 +70,7 @@ class Places:
         self.micro_batch, self.slots = self._evened(most, slots, chance)
         free = micro_batch is None and memory is None and self.slots > 0 and self._packs
         self.settled = not (free and chooses)
+        self._fit = min(2 * MOST, MEMORY * each // bytes_of_one) // each
         self.work: float | None = None
         self.by_lot = False
 
@@ -96,13 +97,20 @@ class Places:
         """The micro_batch from now on: chosen by the time it takes, once, if none was given and an example was seen.
 
         By public numbers alone: places, which never get fewer, parameters, threads, and the operations that an
-        example's shape needs. Where the model draws random numbers it stays as it is, since nobody moves.
+        example's shape needs. All places at once, where to begin takes longer than to compute them. Where the model
+        draws random numbers it stays as it is, since nobody moves.
         """
         if self.work is not None and not self.settled:
             begin, speed = BEGIN + EVERY * self._tensors, SPEED * torch.get_num_threads()
-            how = {"begin": begin, "each": self.work * self._each / speed, "ranks": self._ranks}
-            chosen = self.micro_batch
-            self.take(chosen if self.by_lot else cheapest(self.slots, self._expected, chosen, **how))
+            each = self.work * self._each / speed
+            all_ = ceil(self.slots / self._ranks)
+            if self.by_lot:
+                self.take(self.micro_batch)
+            elif all_ <= self._fit and begin >= each * all_:
+                self.take(all_)
+            else:
+                how = {"begin": begin, "each": each, "ranks": self._ranks}
+                self.take(cheapest(self.slots, self._expected, self.micro_batch, **how))
         return self.micro_batch
 
     def take(self, micro_batch: int) -> None:
