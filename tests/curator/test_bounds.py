@@ -13,7 +13,16 @@ from typer.testing import CliRunner
 import psidp
 from psidp import Curator, PrivateGroups, ask
 from psidp.cli.main import app
-from psidp.curator.bounds import BOUNDS_SHARE, SHARES, SIZE_EDGES, Bounds, NoisyBins, chosen_bounds, seen_range
+from psidp.curator.bounds import (
+    BOUNDS_SHARE,
+    SHARES,
+    SIZE_EDGES,
+    Bounds,
+    NoisyBins,
+    chosen_bounds,
+    seen_range,
+    tail_edges,
+)
 from psidp.curator.estimate import Estimate, reaching
 from psidp.curator.execute import prepare
 from psidp.curator.notes import answer_of
@@ -131,6 +140,42 @@ def test_what_chosen_bounds_take_from_a_mean_is_in_its_interval():
     assert reaching(part, *found.taken) == replace(part, lower=28.0 - found.taken[0], upper=32.0 + found.taken[1])
 
 
+def of_lognormal(sigma, seen):
+    """A column with a long tail, what three histograms say of it with noise, and bounds; the first saw up to `seen`."""
+    dice = np.random.default_rng(8)
+    values, answers = dice.lognormal(3.0, 1.0, 100_000), []
+    even = np.linspace(0.0, seen, 33)
+    held = np.minimum(values, seen * (1 - 1e-9))
+    for _ in range(40):
+        middle = NoisyBins(even, np.histogram(held, even)[0] + dice.normal(0.0, 1.5 * sigma, 32), 1.5 * sigma)
+        edges = np.array(tail_edges(middle))
+        counts = np.histogram(np.minimum(values, edges[-1] * (1 - 1e-9)), edges)[0]
+        tails = NoisyBins(edges, counts + dice.normal(0.0, sigma, counts.size), sigma)
+        answers.append(chosen_bounds(ask.mean("x", bounds="auto"), middle, tails, noise=2.0 * sigma, groups=1))
+    return values, answers
+
+
+@pytest.mark.parametrize("sigma", [50.0, 200.0, 500.0])
+def test_a_mean_reaches_to_what_a_hidden_tail_may_add_and_not_far_beyond(sigma):
+    """The first histogram saw values up to 256; the half percent of the rows beyond is hidden by noise, or nearly."""
+    values, answers = of_lognormal(sigma, 256.0)
+    truth = np.array([np.maximum(values - found.upper, 0.0).mean() for found in answers])
+    said = np.array([found.taken[1] for found in answers])
+    assert np.mean(said >= 0.9 * truth) >= 0.7
+    assert 0.0 < np.median(said - truth) <= 1.0
+
+
+def test_a_range_that_ends_at_zero_is_not_looked_for_beyond_it():
+    middle = NoisyBins(np.linspace(0.0, 64.0, 5), np.array([900.0, 300.0, 100.0, 40.0]), 1.0)
+    edges = tail_edges(middle)
+    assert edges[0] == 0.0
+    assert 64.0 in edges
+    half = edges[-1] - 4.0 * (edges[-1] - edges[-2]) / 2.0
+    assert 64.0 - half == pytest.approx((edges[-1] - edges[-2]) / 2.0)
+    mirrored = tail_edges(NoisyBins(-middle.edges[::-1], middle.counts[::-1], 1.0))
+    assert mirrored == pytest.approx([-e for e in reversed(edges)], rel=1e-6)
+
+
 def test_intervals_of_a_mean_reach_as_far_as_the_notes_say():
     dice = np.random.default_rng(2)
     rows = pa.table({"who": np.arange(4000) % 400, "g": np.arange(4000) % 4, "x": dice.lognormal(3.0, 1.2, 4000)})
@@ -141,7 +186,7 @@ def test_intervals_of_a_mean_reach_as_far_as_the_notes_say():
     ((_, bounds),), (part,) = drawn.bounds, drawn.parts
     for (_, said), (plain,) in zip(drawn.rows(0.95), part.estimates(4, 0.95), strict=True):
         assert (plain.lower - said.lower, said.upper - plain.upper) == pytest.approx(bounds.taken, abs=1e-9)
-    told = f"lower it by {bounds.taken[1]:.2g} on average over all groups"
+    told = f"lower it by {bounds.taken[1]:.2g} on average over all groups, as far as noise lets one see"
     assert sum(bounds.taken) > 0.0
     assert told in " ".join(answer_of(question, drawn).notes)
 

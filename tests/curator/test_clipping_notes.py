@@ -13,8 +13,8 @@ from psidp import Curator, PrivateGroups, ask
 from psidp.curator.contribution import CANDIDATES, UnitNorms, best_contribution, grid_of, largest_contribution
 from psidp.curator.contribution_sql import SIZES
 from psidp.curator.estimate import Estimate, Noisy, estimates, flagged
-from psidp.curator.execute import Drawn, Part
-from psidp.curator.notes import what_clipping_took
+from psidp.curator.execute import Drawn, Part, prepare
+from psidp.curator.notes import answer_of, what_clipping_took
 from psidp.curator.row_sql import coordinates
 
 EXACT = 1e6
@@ -178,6 +178,34 @@ def test_a_mean_is_flagged_by_how_much_groups_differ():
     assert {e.flag for (e,) in flagged(asked, narrow, float("nan"))} == {""}
     alike = [[replace(e, value=50.0)] for (e,) in narrow]
     assert {e.flag for (e,) in flagged(asked, alike, 0.3)} == {""}  # no difference, and 1 % of 50 is little
+
+
+def test_a_mean_reaches_both_ways_by_what_clipping_may_have_moved_and_not_beyond_its_bounds():
+    values = [40.0, 60.0, 45.0, 55.0, 50.0, 35.0, 65.0]
+    plain = [[Estimate("mean of x", v, 2.0, v - 33, v + 33)] for v in values]
+    reached = [e for (e,) in flagged(ask.mean("x", 0, 100), plain, 0.3)]
+    bias = {round(e.value - 33 - e.lower, 9) for e in reached if e.lower > 0.0}
+    assert len(bias) == 1
+    assert 2.0 < bias.pop() < 0.3 * 14.0  # 0.3 of how much groups differ
+    assert (reached[5].lower, reached[6].upper) == (0.0, 100.0)
+    few = [e for (e,) in flagged(ask.mean("x", 0, 100), plain[:3], 0.3)]
+    assert few[0].upper == pytest.approx(40.0 + 33.0 + 0.3 * 0.1 * 50.0)  # nobody knows: a tenth of half the range
+
+
+@pytest.mark.parametrize("kind", ["lognormal", "two kinds"])
+def test_means_cover_or_are_flagged_where_units_with_many_rows_have_other_values(kind):
+    """Those with the most rows lie 15 higher, and in one ward, by which the others can tell."""
+    rows, ward = skewed(kind)
+    dice = np.random.default_rng(4)
+    who = np.repeat(np.arange(rows.size), rows.astype(int))
+    x = np.clip(50 + 15 * (rows >= np.quantile(rows, 0.95))[who] + dice.normal(0, 15, who.size), 0, 100)
+    truth = np.bincount(ward[who], x) / np.bincount(ward[who])
+    curator = Curator(pa.table({"who": who, "ward": ward[who], "x": x}), "who")
+    question = curator._question([ask.mean("x", 0, 100)], ["ward"], list(range(6)), None, 1.0, "auto", 0.95)
+    draw = prepare(question, curator._engine)
+    found = [(e, truth[key[0]]) for _ in range(15) for key, e in answer_of(question, draw()).rows]
+    sure = [e.lower <= t <= e.upper for e, t in found if not e.flag]
+    assert sum(not covered for covered in sure) <= 0.06 * len(sure)
 
 
 def test_a_plan_says_a_means_error_by_the_size_of_its_group_and_a_quantiles_in_ranks():

@@ -327,7 +327,7 @@ def test_summaries_say_cost_and_what_intervals_do_not_cover(curator):
         "mean of cost",
         "psi = 0.25",
         "per patient",
-        "reaches further by what that may have taken, where it was measured, and others do not",
+        "reaches further by what that may have moved, where it was measured",
         "scaled down by one factor",
         "2% of psi^2 goes into saying what clipping took",
     ):

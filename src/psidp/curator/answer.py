@@ -161,8 +161,8 @@ class Answer:
         cost = f"It cost psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."
         bars = (
             f"Each interval covers its number with probability {self.confidence:g} over the noise. Values beyond their "
-            "bounds count as the bound, and units with more than their share are scaled down: the interval of a total "
-            "without a flag reaches further by what that may have taken, where it was measured, and others do not."
+            "bounds count as the bound, and units with more than their share are scaled down: the interval of a number "
+            "without a flag reaches further by what that may have moved, where it was measured; a quantile's does not."
         )
         return "\n".join(line for line in (*self.notes, paid, cost, self.left, bars) if line)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.curator.ask import Aggregate
-from psidp.curator.contribution import RATIOS
+from psidp.curator.contribution import RATIOS, hidden
 from psidp.maths.isotonic import isotonic
 
 __all__ = [
@@ -49,6 +49,13 @@ ANCHOR = 4.5
 INSIDE, NEXT, STEP, FAR = 3.0, 2.0, 0.75, 6.5
 """A bin of no larger size than those seen is seen at 3 sigma; one that is k sizes above at 2 + 0.75 (k - 1), at most
 6.5: noise that doubles the range does little harm, and what would make it a thousand times as wide needs more proof."""
+
+REACH = (2.0, 4.0)
+"""The third histogram looks so many times as far from the median as values were seen: rows in a tail that the first one
+could not tell from noise, and what they add to a mean."""
+
+FALL = 0.5
+"""A tail that noise hides is taken to fall ever faster: each time its values double, to half of the part before."""
 
 TAIL = 3.0
 """Tails of the third histogram end at their last bin with so many sigma."""
@@ -173,7 +180,8 @@ def middle_edges(sizes: NoisyBins, sigma: float) -> tuple[float, ...]:
 
 
 def tail_edges(middle: NoisyBins) -> tuple[float, ...]:
-    """Edges of the third histogram: the median, and on both sides steps that double, of the quartiles' distance."""
+    """Edges of the third histogram: the median, and on both sides steps that double, of the quartiles' distance, over
+    the range that was seen and twice and four times as far, but not beyond 0 where the range ends there."""
     edges = middle.edges
     low, high = float(edges[0]), float(edges[-1])
     below, rising = _cumulated(middle)
@@ -182,7 +190,11 @@ def tail_edges(middle: NoisyBins) -> tuple[float, ...]:
     step = 2.0 * max(most - quarter, (high - low) / (4.0 * (edges.size - 1)))
     steps = step * 2.0 ** np.arange(max(1, ceil(log2(max(2.0, (high - low) / step))) + 1))
     found = np.concatenate([half - steps, [half], half + steps])
-    return (low, *map(float, np.unique(found[(found > low) & (found < high)])), high)
+    inner = np.unique(found[(found > low) & (found < high)])
+    wider = REACH if (low, high) != UNSEEN else ()
+    before = [half + k * (low - half) for k in reversed(wider) if low < min(0.0, half)]
+    after = [half + k * (high - half) for k in wider if high > max(0.0, half)]
+    return tuple(map(float, np.unique([*before, low, *inner, high, *after])))
 
 
 def _cumulated(bins: NoisyBins) -> tuple[Floats, Floats]:
@@ -200,7 +212,7 @@ def chosen_bounds(aggregate: Aggregate, middle: NoisyBins, tails: NoisyBins, noi
     """
     kept = _without_noise(tails)
     if kept is None:
-        low, high = float(tails.edges[0]), float(tails.edges[-1])
+        low, high = float(middle.edges[0]), float(middle.edges[-1])
         return Bounds(low, high, 0.0, (low, high) != UNSEEN)
     fine = _finer(kept, middle)
     if aggregate.kind in ("histogram", "quantiles"):
@@ -212,7 +224,9 @@ def chosen_bounds(aggregate: Aggregate, middle: NoisyBins, tails: NoisyBins, noi
     middles = (fine.edges[1:] + fine.edges[:-1]) / 2.0
     inside = float(fine.counts[(middles >= found.lower) & (middles <= found.upper)].sum()) / kept.rows
     below, above = np.maximum(found.lower - middles, 0.0), np.maximum(middles - found.upper, 0.0)
-    taken = tuple(max(0.0, float(fine.counts @ moved)) / kept.rows for moved in (below, above))
+    lost = [max(0.0, float(fine.counts @ moved)) for moved in (below, above)]
+    unseen = _hidden_above(_mirrored(tails), _mirrored(kept), -found.lower), _hidden_above(tails, kept, found.upper)
+    taken = [(seen + more) / kept.rows for seen, more in zip(lost, unseen, strict=True)]
     return replace(found, outside=min(1.0, max(0.0, 1.0 - inside)), taken=(taken[0], taken[1]))
 
 
@@ -223,6 +237,26 @@ def _without_noise(tails: NoisyBins) -> NoisyBins | None:
         return None
     first, last = int(sure[0]), int(sure[-1]) + 1
     return replace(tails, edges=tails.edges[first : last + 1], counts=tails.counts[first:last])
+
+
+def _mirrored(bins: NoisyBins) -> NoisyBins:
+    """The histogram of the values times -1."""
+    return replace(bins, edges=-bins.edges[::-1], counts=bins.counts[::-1])
+
+
+def _hidden_above(tails: NoisyBins, kept: NoisyBins, bound: float) -> float:
+    """About how much rows above the last bin that is seen have beyond a bound, if noise hides as many as it may.
+
+    Counted in steps that double, away from the median.
+    """
+    ranks, rising = _cumulated(kept)
+    half, high, end = float(np.interp(ranks[-1] / 2.0, rising, kept.edges)), kept.edges[-1], tails.edges[-1]
+    if not half < high < end:
+        return 0.0
+    steps = half + (high - half) * 2.0 ** np.arange(-3, ceil(log2((end - half) / (high - half))) + 1)
+    rows = np.diff(np.interp(steps, tails.edges, np.concatenate([[0.0], np.cumsum(tails.counts)])))
+    beyond = np.maximum((steps[1:] + steps[:-1]) / 2.0 - bound, 0.0)
+    return float(hidden(rows, 2, tails.sigma, fall=FALL) @ beyond)
 
 
 def _nearly_all(bins: NoisyBins) -> tuple[int, int]:
@@ -243,7 +277,8 @@ def _finer(tails: NoisyBins, middle: NoisyBins) -> NoisyBins:
     own = np.searchsorted(tails.edges, centre) - 1
     other = np.clip(np.searchsorted(middle.edges, centre) - 1, 0, middle.counts.size - 1)
     density = np.where(middle.counts > SURE * middle.sigma, middle.counts, 0.0) / np.diff(middle.edges)
-    placed, room = width * density[other], np.bincount(own, width)
+    known = (centre > middle.edges[0]) & (centre < middle.edges[-1])
+    placed, room = width * density[other] * known, np.bincount(own, width)
     most = np.bincount(own, placed)
     part = np.where(most > 0.0, np.clip(tails.counts, 0.0, most) / np.where(most > 0.0, most, 1.0), 0.0)
     rest = tails.counts - part * most

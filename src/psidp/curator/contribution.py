@@ -15,7 +15,7 @@ from psidp.curator.contribution_sql import SIZES
 from psidp.curator.row_sql import fine_enough
 from psidp.mechanism.clipping import IntegerGrid
 
-__all__ = ["UnitNorms", "best_contribution", "grid_of", "largest_contribution"]
+__all__ = ["UnitNorms", "best_contribution", "grid_of", "hidden", "largest_contribution"]
 
 Floats = NDArray[np.float64]
 
@@ -113,39 +113,46 @@ class UnitNorms:
         if not total > 0.0:
             return 1.0, float("inf")
         seen, error = self._sum(beyond)
-        most = seen + error + float(self._hidden() @ beyond)
-        return min(1.0, most / total), most
-
-    def _hidden(self) -> Floats:
-        """About how many units noise may hide in each bin above those that are seen.
-
-        The tail is taken to fall no slower than where it was last seen, and no less steeply from bin to bin, which no
-        histogram can know; with one sigma more than each bin shows, and with all that a suspect bin shows.
-        """
         last = int(np.flatnonzero(self.kept)[-1])
-        found, before = np.zeros(self.counts.size), float(self.counts[last])
-        rate = self._rate(last)
-        for j in range(last + 1, self.counts.size):
-            shown = float(self.counts[j])
-            units = min(before * rate, max(shown, 0.0) + self.sigma)
-            units = max(units, shown) if shown > SUSPECT * self.sigma else units
-            rate = min(rate, units / before) if units <= before else 1.0
-            found[j] = before = units
-        return found
-
-    def _rate(self, last: int) -> float:
-        """Which part of the last seen bin's units the next one has at most, by how fast the bins before it fell."""
-        third, second, first = (float(self.counts[j]) if j >= 0 else 0.0 for j in (last - 2, last - 1, last))
-        if not second > 0.0:
-            return 1.0
-        rate = min(1.0, (first + self.sigma) / second)
-        earlier = (second - self.sigma) / third if third > 0.0 else 0.0
-        return rate * min(1.0, rate / earlier) if earlier > 0.0 else rate
+        most = seen + error + float(hidden(self.counts, last, self.sigma) @ beyond)
+        return min(1.0, most / total), most
 
     def _sum(self, weights: Floats) -> tuple[float, float]:
         """A weighted sum of the kept counts, and its standard error."""
         kept = self.kept
         return max(0.0, float(kept @ weights)), self.sigma * sqrt(float(np.sum(weights[kept != 0.0] ** 2)))
+
+
+def hidden(counts: Floats, last: int, sigma: float, *, fall: float = 1.0) -> Floats:
+    """About how many units, or rows, noise may hide in each bin above the last one that is seen.
+
+    The bins' edges double. The tail is taken to fall no slower than where it was last seen, and no less steeply from
+    bin to bin, or more so by the factor `fall`, which no histogram can know; with one sigma more than each bin shows,
+    and with all that a suspect bin shows.
+
+    Examples:
+        >>> hidden(np.array([900.0, 300.0, 60.0, -2.0, 1.0]), last=2, sigma=3.0).round(2).tolist()
+        [0.0, 0.0, 0.0, 3.0, 0.15]
+    """
+    found, before = np.zeros(counts.size), max(float(counts[last]), sigma)
+    rate = _rate(counts, last, sigma)
+    for j in range(last + 1, counts.size):
+        shown = float(counts[j])
+        rows = min(before * rate, max(shown, 0.0) + sigma)
+        rows = max(rows, shown) if shown > SUSPECT * sigma else rows
+        rate = fall * min(rate, rows / before) if rows <= before else 1.0
+        found[j] = before = rows
+    return found
+
+
+def _rate(counts: Floats, last: int, sigma: float) -> float:
+    """Which part of the last seen bin's rows the next one has at most, by how fast the bins before it fell."""
+    third, second, first = (float(counts[j]) if j >= 0 else 0.0 for j in (last - 2, last - 1, last))
+    if not second > 0.0:
+        return 1.0
+    rate = min(1.0, (max(first, 0.0) + sigma) / second)
+    earlier = (second - sigma) / third if third > 0.0 else 0.0
+    return rate * min(1.0, rate / earlier) if earlier > 0.0 else rate
 
 
 def grid_of(aggregate: Aggregate, contribution: float, groups: int) -> IntegerGrid:

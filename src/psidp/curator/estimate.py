@@ -40,12 +40,11 @@ CLIPPING = "clipping"
 UNEVEN = 2.0
 """A group is taken to lose at most so many times the share that all groups lose together."""
 
-PATIENCE, PATIENCE_AT_EDGES = 0.5, 1.0
-"""Part of the half width that the estimated bias of a ratio may have. With the whole of it intervals cover 0.93 instead
-of 0.95; those of quantiles end at edges, up to a bin beyond what noise asks for, and cover 0.95 all the same."""
+PATIENCE = 0.5
+"""Part of the width of an interval that the estimated bias of a mean, ratio or quantile may have without a flag."""
 
-FEW, LEAST, LEAST_OF_FEW = 4, 0.01, 0.05
-"""Clipped units are taken to differ by at least 0.01 of the half range; 0.05 where fewer than four groups can tell."""
+FEW, LEAST, LEAST_OF_FEW = 4, 0.01, 0.1
+"""Clipped units are taken to differ by at least 0.01 of the half range; 0.1 where fewer than four groups can tell."""
 
 RANK = "rank"
 """Noise could have put another group in this one's place among the largest."""
@@ -253,6 +252,8 @@ def flagged(
     share that all groups may have lost and no more than all that they may have lost; where that is more than the
     interval's own width, it stays and is flagged. Ratios (mean, variance, quantile): the bias is taken to be lost D,
     where D is how much the groups differ beyond their noise, as a guess at how much clipped units differ from others.
+    The interval reaches further by it, both ways; where it is more than half of the interval's width, that stays and is
+    flagged. Those of quantiles stay in any case: they end at edges, up to a bin beyond what noise asks for.
 
     `lost` is the share of the total that clipping may have taken, from noisy unit norms, nan where nothing was
     measured; `excess` is how much that is, in the aggregate's own unit.
@@ -263,9 +264,10 @@ def flagged(
         down, up = _sides(aggregate)
         return [[_reaching_up_to_loss(e, lost, excess, down, up) for e in estimates] for estimates in groups]
     differ = [_difference(aggregate, column) for column in zip(*groups, strict=True)]
-    patience = PATIENCE_AT_EDGES if aggregate.kind == "quantiles" else PATIENCE
+    limits = _limits(aggregate)
     return [
-        [_judged(e, lost * d, patience * 0.5) for e, d in zip(estimates, differ, strict=True)] for estimates in groups
+        [_reaching_both_ways(e, lost * d, limits) for e, d in zip(estimates, differ, strict=True)]
+        for estimates in groups
     ]
 
 
@@ -284,6 +286,24 @@ def _reaching_up_to_loss(estimate: Estimate, lost: float, excess: float, down: b
     if judged is not estimate:
         return judged
     return replace(estimate, lower=estimate.lower - bias * down, upper=estimate.upper + bias * up)
+
+
+def _reaching_both_ways(estimate: Estimate, bias: float, limits: tuple[float, float] | None) -> Estimate:
+    """A ratio whose interval also holds its estimated bias, within limits, or is flagged if that is too much."""
+    judged = _judged(estimate, bias, PATIENCE)
+    if judged is not estimate or limits is None:
+        return judged
+    low, high = limits
+    return replace(estimate, lower=max(low, estimate.lower - bias), upper=min(high, estimate.upper + bias))
+
+
+def _limits(aggregate: Aggregate) -> tuple[float, float] | None:
+    """Between which numbers a ratio lies, whatever the data; None for quantiles, whose intervals end at edges."""
+    if aggregate.kind == "mean":
+        return aggregate.lower, aggregate.upper
+    if aggregate.kind in ("variance", "deviation"):
+        return 0.0, _half_range(aggregate)
+    return None if aggregate.kind == "quantiles" else (-inf, inf)
 
 
 def _sides(aggregate: Aggregate) -> tuple[bool, bool]:

@@ -163,8 +163,8 @@ def _taken(aggregate: Aggregate, bounds: Bounds) -> str:
     if aggregate.kind != "mean" or not below + above > 0.0:
         return ""
     return (
-        f" They raise a value by {below:.2g} and lower it by {above:.2g} on average over all groups, by which each "
-        "interval reaches further down and up; a group with longer tails loses more."
+        f" They may raise a value by {below:.2g} and lower it by {above:.2g} on average over all groups, as far as "
+        "noise lets one see, and each interval reaches that much further; a group with longer tails loses more."
     )
 
 
