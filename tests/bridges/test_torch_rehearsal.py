@@ -122,3 +122,66 @@ def test_a_model_may_use_transforms_of_its_own(name):
     wanted = [torch.autograd.grad(mse_loss(step._model(x[i : i + 1]), y[i : i + 1]), parameters) for i in range(5)]
     for k, found in enumerate(step.gradients(x, y)):
         torch.testing.assert_close(found, torch.stack([each[k] for each in wanted]))
+def product(y: torch.Tensor) -> torch.Tensor:
+    return y.prod(-1, keepdim=True)
+
+
+HIDDEN = {
+    "a script": lambda: torch.jit.script(product),
+    "a trace": lambda: torch.jit.trace(product, torch.ones(1, 4)),
+    "an inner name": lambda: lambda y: torch.ops.aten.prod.dim_int(y, -1, True),
+    "an inner name of cumprod": lambda: lambda y: torch.ops.aten.cumprod.default(y, -1),
+    "a function that uses it": lambda: torch.linalg.vander,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("name", HIDDEN)
+def test_products_are_refused_whatever_calls_them(name):
+    called = HIDDEN[name]()
+    step = step_of(lambda self, y: called(y), loss=lambda out, target: out.sum())
+    with pytest.raises(ValueError, match=r"must not use prod or cumprod: .* Multiply step by step"):
+        step(torch.randn(3, 4), torch.randn(3, 4))
+    assert step._model.inner.weight.grad is None
+    constant = step_of(lambda self, y: y * called(y.detach()).sum())
+    constant(torch.randn(3, 4), torch.randn(3, 4))  # which has no gradient, and so asks nobody
+
+
+def test_they_are_refused_whenever_they_are_switched_on():
+    step = step_of(lambda self, y: y if self.inner.bias.grad is None else y + torch.ops.aten.prod.dim_int(y, -1, True))
+    step(torch.randn(3, 4), torch.randn(3, 4))
+    before = step._model.inner.weight.grad.clone()
+    with pytest.raises(ValueError, match="must not use prod or cumprod"):
+        step(torch.randn(3, 4), torch.randn(3, 4))
+    assert torch.equal(step._model.inner.weight.grad, before)
+
+
+class Prod(torch.autograd.Function):
+    """A product of two numbers with a backward pass of its own, and a name like torch's."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a, b):
+        return a * b
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        return g * b, g * a
+
+
+def test_a_product_of_ones_own_is_taken():
+    step = step_of(lambda self, y: Prod.apply(y, y))
+    x = torch.randn(3, 4)
+    step(x, torch.zeros(3, 4))
+    twin = PrivateStep(step._model, mse_loss, expected_batch=8.0, **TOLD)
+    twin._model.what = lambda self, y: y * y
+    found = step.gradients(x, x), twin.gradients(x, x)
+    assert all(map(torch.equal, *found))
+
+

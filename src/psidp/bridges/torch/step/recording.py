@@ -6,6 +6,7 @@ output's gradient; anything else is given a copy of the parameter for each examp
 docs/design/step.md, claim 9.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any
@@ -18,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from psidp.bridges.torch.step.contribution import Contribution
 from psidp.bridges.torch.step.layers import Conv, Gather, GroupNorm, LayerNorm, Linear
 from psidp.bridges.torch.step.lowering import level, lowered
-from psidp.bridges.torch.step.substitutes import SUBSTITUTES, attention_of_all
+from psidp.bridges.torch.step.substitutes import PRODUCT, SUBSTITUTES, attention_of_all
 
 __all__ = ["Recording"]
 
@@ -44,6 +45,9 @@ HANDLERS = {
     functional.group_norm: "_group_norm",
 }
 """The methods that stand for functions which take a trainable parameter."""
+
+PRODUCTS = re.compile(r"(P|Cump)rodBackward\d")
+"""What torch calls their backward passes; a function of somebody's own has no number at its end."""
 
 
 class Lifted(torch.autograd.Function):  # type: ignore[misc]
@@ -101,6 +105,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         inputs = [self._anchor, *(c.leaf for c in leaves), *(c.parameter for c in owned)]
         if not losses.requires_grad:
             return
+        _refuse_products(losses.grad_fn)
         found = torch.autograd.grad(losses.sum(), inputs, allow_unused=True)
         for name, c in self.contributions.items():
             if found[1 + len(leaves) + owned.index(c)] is not None:
@@ -339,3 +344,15 @@ def _setting(kernel: tuple[int, ...], stride: Any, padding: Any, dilation: Any, 
     strides, pads = each(stride), each(padding)
     full = len(kernel)
     return (strides * full)[:full], (pads * full)[:full], (steps * full)[:full], groups
+
+
+def _refuse_products(last: Any) -> None:
+    """Refuse prod and cumprod in a graph, whatever called them: a script passes by the functions that are seen."""
+    left, seen = [last], {None}
+    while left:
+        node = left.pop()
+        if node not in seen:
+            seen.add(node)
+            if PRODUCTS.fullmatch(node.name()):
+                raise ValueError(PRODUCT)
+            left += [before for before, _ in node.next_functions]
