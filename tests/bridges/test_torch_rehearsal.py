@@ -2,6 +2,7 @@
 
 import os
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -9,8 +10,13 @@ import torch
 from torch import nn
 from torch.func import grad, jvp, vmap
 from torch.nn.functional import cross_entropy, mse_loss
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from psidp.bridges.torch import PrivateStep
+from psidp.bridges.torch.step.batch_dependence import dependence
+from psidp.bridges.torch.step.recording import Recording
+from psidp.bridges.torch.step.rehearsal import varies
+from psidp.bridges.torch.step.rng import Watch
 
 TOLD = {"clip": 1.0, "noise_multiplier": 1.0}
 
@@ -44,12 +50,21 @@ def restored(_, y):
     return y
 
 
+def restored_by_numpy(_, y):
+    before = np.random.get_state()  # noqa: NPY002
+    y = y * float(np.random.random())  # noqa: NPY002
+    np.random.set_state(before)  # noqa: NPY002
+    return y
+
+
 UNTOLD = None  # a seed that the operating system makes, which the step has to find
 FRESH = {
     "a new generator of NumPy": lambda _, y: y * float(np.random.default_rng(UNTOLD).random()),
     "the operating system": lambda _, y: y * os.urandom(1)[0],
     "the operating system through Python": lambda _, y: y * random.SystemRandom().random(),
     "a fork of torch's generator": forked,
+    "a state of Python's that is put back": restored,
+    "a state of NumPy's that is put back": restored_by_numpy,
 }
 
 
@@ -58,6 +73,72 @@ def test_random_numbers_that_no_seed_tells_keep_examples_where_they_are(name):
     step = step_of(FRESH[name])
     step(torch.randn(0, 4), torch.randn(0, 4))
     assert step.places.by_lot
+
+
+@pytest.mark.parametrize("without", [0.0, 0.5])
+def test_they_do_so_too_where_a_loss_has_no_gradient_at_one_of_the_targets(without):
+    step = step_of(FRESH["a new generator of NumPy"], loss=lambda out, target: (out * (target - without)).sum())
+    step(torch.randn(0, 4), torch.randn(0, 4))
+    assert step.places.by_lot
+
+
+ASKED = {
+    "gradients": lambda step, x, y: step.gradients(x, y),
+    "contributions": lambda step, x, y: step.contributions(x, y),
+    "dependence": dependence,
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("fresh", [False, True])
+def test_what_is_asked_before_the_first_step_decides_nothing(asked, fresh, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+
+    def what(self, y):  # a product of weights alone, which is one for all examples
+        y = y * self.frozen.weight.matmul(self.frozen.weight).sum()
+        return FRESH["a new generator of NumPy"](self, y) if fresh else y
+
+    found = []
+    for first in (False, True):
+        step = step_of(what, expected=16.0)
+        if first:
+            ASKED[asked](step, torch.randn(step.micro_batch, 4), torch.randn(step.micro_batch, 4))
+        step(torch.randn(0, 4), torch.randn(0, 4))
+        found.append((step.micro_batch, step.slots, step.places.work, step.places.by_lot))
+    assert found[0] == found[1]
+    assert step.places.by_lot == fresh
+
+
+def test_the_watch_is_on_for_nobodys_examples(monkeypatch):
+    passes, backward = [], Recording.backward
+
+    def seen(self, losses):
+        passes.append((len(losses), any(isinstance(mode, Watch) for mode in _get_current_dispatch_mode_stack())))
+        backward(self, losses)
+
+    monkeypatch.setattr(Recording, "backward", seen)
+    step = step_of(lambda self, y: y)
+    step.gradients(torch.randn(5, 4), torch.randn(5, 4))
+    step(torch.randn(5, 4), torch.randn(5, 4))
+    assert passes[0] == (1, True)
+    assert [n for n, watched in passes if watched] == [1]
+    assert {5, step.micro_batch} <= {n for n, _ in passes}
+
+
+def test_to_compare_passes_no_more_than_one_whole_gradient_is_kept():
+    live, most = [], []
+
+    def passed(inputs, targets):
+        for _ in range(10):
+            made = torch.zeros(3)
+            live.append(weakref.ref(made))
+            most.append(sum(one() is not None for one in live))
+            yield made
+            del made
+
+    assert not varies(passed, torch.zeros(0, 2), torch.zeros(0))
+    assert len(most) == 80
+    assert max(most) <= 12
 
 
 @pytest.mark.parametrize("drawn", [0, 1, 20])
@@ -107,21 +188,6 @@ def test_products_whose_gradient_looks_at_all_examples_are_refused(what):
     step_of(lambda self, y: y * torch.tensor(y.shape).prod())(torch.randn(3, 4), torch.randn(3, 4))  # of whole numbers
 
 
-INSIDE = {
-    "vmap": lambda self, y: vmap(self.frozen)(torch.stack([y, 2 * y])).sum(0),
-    "jvp": lambda self, y: jvp(self.frozen, (y,), (torch.ones_like(y),))[0],
-    "grad": lambda self, y: y + grad(lambda z: (self.frozen(z) ** 2).sum())(y),
-}
-
-
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, the first time
-@pytest.mark.parametrize("name", INSIDE)
-def test_a_model_may_use_transforms_of_its_own(name):
-    step, x, y = step_of(INSIDE[name], micro_batch=5), torch.randn(5, 4), torch.randn(5, 4)
-    parameters = list(step.parameters.values())
-    wanted = [torch.autograd.grad(mse_loss(step._model(x[i : i + 1]), y[i : i + 1]), parameters) for i in range(5)]
-    for k, found in enumerate(step.gradients(x, y)):
-        torch.testing.assert_close(found, torch.stack([each[k] for each in wanted]))
 def product(y: torch.Tensor) -> torch.Tensor:
     return y.prod(-1, keepdim=True)
 
@@ -185,3 +251,18 @@ def test_a_product_of_ones_own_is_taken():
     assert all(map(torch.equal, *found))
 
 
+INSIDE = {
+    "vmap": lambda self, y: vmap(self.frozen)(torch.stack([y, 2 * y])).sum(0),
+    "jvp": lambda self, y: jvp(self.frozen, (y,), (torch.ones_like(y),))[0],
+    "grad": lambda self, y: y + grad(lambda z: (self.frozen(z) ** 2).sum())(y),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, the first time
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_model_may_use_transforms_of_its_own(name):
+    step, x, y = step_of(INSIDE[name], micro_batch=5), torch.randn(5, 4), torch.randn(5, 4)
+    parameters = list(step.parameters.values())
+    wanted = [torch.autograd.grad(mse_loss(step._model(x[i : i + 1]), y[i : i + 1]), parameters) for i in range(5)]
+    for k, found in enumerate(step.gradients(x, y)):
+        torch.testing.assert_close(found, torch.stack([each[k] for each in wanted]))

@@ -7,7 +7,8 @@ docs/design/step.md, claim 9.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -21,7 +22,7 @@ from psidp.bridges.torch.step.layers import Conv, Gather, GroupNorm, LayerNorm, 
 from psidp.bridges.torch.step.lowering import level, lowered
 from psidp.bridges.torch.step.substitutes import PRODUCT, SUBSTITUTES, attention_of_all
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "steady"]
 
 ASKED = {
     "size", "dim", "numel", "stride", "is_floating_point", "is_complex", "detach", "data_ptr", "element_size",
@@ -117,6 +118,10 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
             if g is not None:
                 c.add_rows(g)
             c.leaf = None
+
+    def gradients(self) -> Iterator[torch.Tensor]:
+        """Gradients of each example, or user: a tensor for each parameter, formed as it is asked for."""
+        return (c.gradients() for c in self.contributions.values())
 
     def clear(self) -> None:
         """Let go of everything that was recorded."""
@@ -325,6 +330,18 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
             into.add_gather(ids, g if skipped is None else g.masked_fill((ids == skipped)[..., None], 0))
 
         return self._lifted(lambda ids: Gather.apply(ids, self._anchor, weight.detach(), keep), input)
+
+
+@contextmanager
+def steady() -> Iterator[None]:
+    """cuDNN chooses its algorithms by shape alone, deterministic ones, and not by the clock."""
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.deterministic
+    cudnn.benchmark, cudnn.deterministic = False, True
+    try:
+        yield
+    finally:
+        cudnn.benchmark, cudnn.deterministic = before
 
 
 def _setting(kernel: tuple[int, ...], stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
