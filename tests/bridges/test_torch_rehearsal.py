@@ -16,7 +16,7 @@ from psidp.bridges.torch import PrivateStep
 from psidp.bridges.torch.step.batch_dependence import dependence
 from psidp.bridges.torch.step.recording import Recording
 from psidp.bridges.torch.step.rehearsal import varies
-from psidp.bridges.torch.step.rng import Watch
+from psidp.bridges.torch.step.rng import Watch, share_dropped
 
 TOLD = {"clip": 1.0, "noise_multiplier": 1.0}
 
@@ -139,6 +139,38 @@ def test_to_compare_passes_no_more_than_one_whole_gradient_is_kept():
     assert not varies(passed, torch.zeros(0, 2), torch.zeros(0))
     assert len(most) == 80
     assert max(most) <= 12
+
+
+class Attention(nn.Module):
+    """Fused attention that drops this share."""
+
+    def __init__(self, share):
+        super().__init__()
+        self.inner, self.share = nn.Linear(6, 18), share
+
+    def forward(self, x):
+        q, k, v = self.inner(x).unflatten(-1, (3, 1, 6)).permute(2, 0, 3, 1, 4)
+        return nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=self.share).squeeze(1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_attention_that_drops_nothing_lets_examples_move(share):
+    step = PrivateStep(Attention(share), mse_loss, expected_batch=8, **TOLD)
+    step(torch.randn(0, 5, 6), torch.randn(0, 5, 6))
+    assert step.places.by_lot == (share > 0)
+
+
+def test_the_share_that_an_operator_drops_is_read_wherever_it_stands():
+    aten, x = torch.ops.aten, torch.zeros(1)
+    for operator in (
+        aten._scaled_dot_product_flash_attention.default,
+        aten._scaled_dot_product_flash_attention_for_cpu.default,
+    ):
+        assert share_dropped(operator, (x, x, x), {}) == 0.0
+        assert share_dropped(operator, (x, x, x, 0.25), {}) == 0.25
+        assert share_dropped(operator, (x, x, x), {"dropout_p": 0.25}) == 0.25
+    assert share_dropped(aten._scaled_dot_product_efficient_attention.default, (x, x, x, None, True, 0.25), {}) == 0.25
+    assert share_dropped(aten.native_dropout.default, (x, 0.25, True), {}) is None
 
 
 @pytest.mark.parametrize("drawn", [0, 1, 20])
