@@ -82,6 +82,11 @@ class Places:
         return overflow(self._expected, self.slots) if self.slots else 1.0
 
     @property
+    def moves(self) -> bool:
+        """Whether examples are moved into as few micro-batches as hold them."""
+        return self._packs and not self.by_lot
+
+    @property
     def most(self) -> int:
         """For how many places sums must be exact."""
         return max(self.slots, self.micro_batch, ceil(self._expected))
@@ -91,7 +96,7 @@ class Places:
         places = order(who, self.slots) if isinstance(who, int) else who
         if not self._packs:
             return places
-        return (inhabited if self.by_lot else packed)(places, self.micro_batch)
+        return (packed if self.moves else inhabited)(places, self.micro_batch)
 
     def settle(self) -> int:
         """The micro_batch from now on: chosen by the time it takes, once, if none was given and one was rehearsed.

@@ -215,9 +215,9 @@ class PrivateStep:
         self._ready(inputs, targets)
         if places is None:
             self.places.settle()
-        by_lot, who = self.places.by_lot, seats.units if places is None else places
+        moves, who = self.places.moves, seats.units if places is None else places
         totals, undefined = self._summed(seats, inputs, targets, who)
-        if self.places.by_lot != by_lot:  # seen only now: once more, with nobody moved to another micro-batch
+        if moves and not self.places.moves:  # seen only now: once more, with nobody moved to another micro-batch
             totals, undefined = self._summed(seats, inputs, targets, who)
         self._release(totals, ldexp(1.0, totals.unit) / self.expected_batch)
         if self._tracked is not None and isinstance(totals, ClippedTotals):
@@ -227,7 +227,7 @@ class PrivateStep:
     def rehearse(self, inputs: Examples, targets: Examples) -> None:
         """Learn what a model does from one example that is made up, in the shapes and types of these; no draw tells it.
 
-        What it takes, whether it draws random numbers, what has to be refused. A step does it before the first draw in
+        What it takes, whether it draws random numbers, what has to be refused. A step does it before anything else in
         each mode of the model, train or eval.
         """
         modes, watch = self._modes(), Watch()
@@ -323,7 +323,7 @@ class PrivateStep:
         weights: torch.Tensor | None = None, watch: Watch | None = None,
     ) -> Recording:  # fmt: skip
         """One pass over a micro-batch, with what each example, or each user, adds to each parameter."""
-        modules, modes = list(self._model.modules()), self._modes()
+        modules = list(self._model.modules())
         model = Unchanged(modules)
         recording = Recording(self.parameters, count(inputs, targets), as_rows=self._as_rows, each=self._each)
 
