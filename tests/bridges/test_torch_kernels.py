@@ -13,8 +13,8 @@ import triton.language as tl
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 from psidp.bridges.torch.noise import host_fallback, launch
-from psidp.bridges.torch.noise.chacha import FAST, LAST, Key, blocks
-from psidp.bridges.torch.noise.host_fallback import Layout, settled_values
+from psidp.bridges.torch.noise.chacha import FAST, LAST, MORE, PROPOSAL, Key, blocks
+from psidp.bridges.torch.noise.host_fallback import Layout, settled_values, steps_at
 from psidp.bridges.torch.noise.kernel_slow import _cell
 from psidp.bridges.torch.noise.replay import replayed
 from psidp.bridges.torch.noise.tables import tables
@@ -180,23 +180,49 @@ def test_the_error_of_floats_stays_inside_its_bound(scale):
 def test_the_error_of_floats_stays_inside_its_bound_with_short_words(scale):
     rows = tables(scale, 1.0, torch.device("cpu")).steps.view(torch.float32).view(-1, 2).numpy()
     assert np.isnan(rows[table.LEFT_OVER :]).all()
-    rng, worst, floats = np.random.default_rng(8), Fraction(0), Fraction(0)
+    rng, worst, floats = np.random.default_rng(8), {False: Fraction(0), True: Fraction(0)}, Fraction(0)
     for slot in [*range(0, table.LEFT_OVER, 41), *range(table.LEFT_OVER - 20, table.LEFT_OVER)]:
         a, e = rows[slot]
-        for place in (0, 2**8 - 1, int(rng.integers(0, 2**8))):
-            f = np.float32(rng.uniform(-1, 1))
+        undrawn = Fraction(scale) * Fraction(table.REACH[slot]) / 2**8
+        power = 2.0 ** rng.integers(0, 22)
+        for f in map(np.float32, (rng.uniform(-1, 1), -power, power, rng.uniform(-2, 2) * power, -(2.0**21), 2.0**21)):
+            place = int(rng.choice([0, 2**8 - 1, rng.integers(0, 2**8)]))
             y = Fraction(float(np.float32(np.float32(e * np.float32(place * 2.0**-12)) + np.float32(a + f))))
             ends = [
                 Fraction(float(f)) + Fraction(scale) * (Fraction(table.CENTRE[slot]) + Fraction(table.REACH[slot]) * u)
                 for u in (Fraction(place, 2**7) - 1, Fraction(place + 1, 2**7) - 1)
             ]
-            undrawn = Fraction(scale) * Fraction(table.REACH[slot]) / 2**8
             granted = Fraction(float(e)) * Fraction(17, 2**17) + Fraction(float(abs(f))) / 2**23
-            granted += Fraction(15, 2**17)  # of 2^-13, for 2^-17 is kept for the test itself
-            off = max(abs(y - end) for end in ends)
-            worst, floats = max(worst, off / granted), max(floats, off - undrawn)
-    assert Fraction(1, 3) < worst <= 1
+            granted += Fraction(1, 2**13) - Fraction(3, 2**25)  # the last for the test itself
+            off, far = max(abs(y - end) for end in ends), bool(abs(f) > 1)
+            worst[far] = max(worst[far], off / granted)
+            floats = floats if far else max(floats, off - undrawn)
+    assert all(Fraction(1, 3) < ratio <= 1 for ratio in worst.values())
     assert floats <= Fraction(3, 2**15) + Fraction(1, 2**17)
+
+
+def test_where_short_words_have_large_steps_their_slots_are_wide():
+    """What the error of floats rests on, far from zero: |A| is at most 682 + 681 G."""
+    rows = tables(2.0**8 * (1 - 2.0**-53), 1.0, torch.device("cpu")).steps.view(torch.float32).view(-1, 2).double()
+    a, g = rows[: table.LEFT_OVER, 0].abs(), rows[: table.LEFT_OVER, 1] / 16
+    assert a.max() > 800
+    assert (a + g + 0.5 <= 2 / 3 * 2**10 * (1 + g)).all()
+    ends = np.abs(table.CENTRE[: table.LEFT_OVER]) + table.REACH[: table.LEFT_OVER]
+    assert ends.max() < 3.52
+    assert (2 * table.REACH[: table.LEFT_OVER])[ends > 2.66].min() > 0.0107
+
+
+@pytest.mark.parametrize("grid", [NARROW, SHORT])
+@pytest.mark.parametrize(("power", "share"), [(46, 0.0), (47, 0.5), (48, 0.0)])
+def test_half_of_all_values_of_one_size_are_always_marked(grid, power, share):
+    noise, shape, n = RoundedGaussian(SIGMA, grid), launch.Shape(block=512), 2 * 48 * 512
+    x = torch.from_numpy(np.random.default_rng(power).uniform(1, 2, n) * 2.0**power * grid).float()
+    layout, lookup = launch.layout_of(noise, x, shape, 20), tables(SIGMA, grid, x.device)
+    marked, count = torch.zeros(2 * n // layout.per, dtype=torch.int64), torch.zeros(4, dtype=torch.int32)
+    with np.errstate(all="ignore"):
+        launch._narrow(x, noise, (*key(power).arguments(), 1), layout, shape, lookup, marked, count)
+    marks = sum((lane & 0xFFFFFF).bit_count() for lane in marked[: int(count[0])].tolist())
+    assert abs(marks / n - share) < 0.02
 
 
 def test_short_words_share_no_bit():
@@ -292,11 +318,26 @@ def test_the_guide_finds_the_cell_of_every_choice():
     assert np.array_equal(found, np.searchsorted(totals, ordered, side="right"))
 
 
-def test_no_block_of_a_launch_is_read_for_two_purposes():
-    layout, position = Layout(16, 64), np.arange(5000)
+@pytest.mark.parametrize("per", [24, 16, 8])
+def test_no_block_of_a_launch_is_read_for_two_purposes(per, monkeypatch):
+    layout, position = Layout(per, 64), np.arange(5000)
     lane, index = layout.places(position)
     assert len(set(zip(lane.tolist(), index.tolist(), strict=True))) == position.size
-    assert index.max() == 15
+    assert (index.min(), index.max()) == (0, per - 1)
+    read = []
+
+    def seen(key, number, serial, domain, rounds):
+        read.extend((domain, int(n), serial) for n in number)
+        return blocks(key, number, serial, domain, rounds)
+
+    monkeypatch.setattr(host_fallback, "blocks", seen)
+    steps_at(key(7), layout, position.tolist(), 2.0**60, [Fraction(0)] * position.size)  # which asks for every word
+    of = {domain: [block[1:] for block in read if block[0] == domain] for domain in (FAST, MORE, PROPOSAL, LAST)}
+    assert sum(map(len, of.values())) == len(read)
+    assert of[FAST] == [(one, 0) for one in lane.tolist()]  # shared by the entries of a lane, at their indices
+    assert of[MORE] == [(one, 0) for one in position.tolist() if per > 8]
+    for domain in (PROPOSAL, LAST):
+        assert len(set(of[domain])) == len(of[domain]) > 0
 
 
 def test_no_two_launches_or_processes_share_a_key():

@@ -86,6 +86,20 @@ def test_the_kernels_refuse_what_is_not_one_stretch_of_memory():
         launch.add(x, noise, Key(), launch.layout_of(noise, x, launch.Shape(), 20), launch.Shape())
 
 
+@pytest.mark.parametrize(
+    ("dtype", "grid", "per"),
+    [(torch.float32, 2.0**-7, 24), (torch.bfloat16, 2.0**-16, 16), (torch.float64, 2.0**-20, 8)],
+)
+def test_the_kernels_refuse_a_layout_that_is_not_that_of_the_grid_and_the_type(dtype, grid, per):
+    x, noise, shape = torch.zeros(20, dtype=dtype), RoundedGaussian(1.0, grid), launch.Shape()
+    assert launch.layout_of(noise, x, shape, 20) == launch.Layout(per, shape.block, 20)
+    wrong = [launch.Layout(other, shape.block, 20) for other in {24, 16, 8} - {per}]
+    for layout in [*wrong, launch.Layout(per, 2 * shape.block, 20)]:
+        with pytest.raises(ValueError, match=rf"layout .* must be Layout\(per={per}, .* got layout=Layout"):
+            launch.add(x, noise, Key(), layout, shape)
+    assert not x.any()
+
+
 def test_an_empty_tensor_comes_back_as_it_is():
     assert add_noise_(torch.empty(0, 3), 1.0).shape == (0, 3)
 

@@ -127,6 +127,18 @@ def test_a_model_that_begins_to_draw_has_its_step_summed_once_more_with_nobody_m
     assert not all(map(moved_up, draws))
 
 
+def test_where_nobody_is_moved_nothing_is_summed_once_more():
+    model = Lots("torch")
+    model.on = False
+    step = PrivateStep(
+        model, mse_loss, clip=1.0, noise_multiplier=1.0, expected_batch=8, micro_batch=4, empty="computed"
+    )
+    assert len(summed(step, 8)) == 1
+    model.on = True
+    assert len(summed(step, 8)) == 1
+    assert step.places.by_lot
+
+
 def test_it_is_seen_whether_a_generator_was_drawn_from():
     with set_aside(CPU):
         for draw in (random.random, np.random.rand, lambda: torch.rand(1), lambda: torch.randn(1)):

@@ -76,6 +76,12 @@ def started(x: torch.Tensor, noise: RoundedGaussian, key: Key, layout: Layout, s
     """
     if not (x.dim() == 1 and x.is_contiguous()):
         raise ValueError("the kernels take one contiguous stretch of memory; anything else would be left bare.")
+    fit = layout_of(noise, x, shape, layout.rounds)
+    if not layout == fit:
+        raise ValueError(
+            f"layout (which words of the key stream are whose) must be {fit}, that of this grid and type, got "
+            f"layout={layout}. Take layout_of."
+        )
     lanes = -(-x.numel() // (layout.per * layout.block)) * layout.block
     marked = torch.empty(2 * lanes, dtype=torch.int64, device=x.device)
     count = _COUNTERS.zeros(x.device)

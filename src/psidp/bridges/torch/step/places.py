@@ -33,8 +33,8 @@ class Places:
 
     Attributes:
         micro_batch, slots: examples at a time, and places; 0 where there are as many as are drawn.
-        settled: whether micro_batch stays as it is; else `settle` may choose a smaller one.
-        work: operations that one example takes, once one was seen.
+        settled: whether micro_batch stays as it is; else `settle` may choose another one.
+        work: operations that one example takes, once a step has rehearsed.
         by_lot: whether the model was seen to draw random numbers. Examples of a micro-batch share their seed, and so
             nobody moves to another one.
 
@@ -82,6 +82,11 @@ class Places:
         return overflow(self._expected, self.slots) if self.slots else 1.0
 
     @property
+    def moves(self) -> bool:
+        """Whether examples are moved into as few micro-batches as hold them."""
+        return self._packs and not self.by_lot
+
+    @property
     def most(self) -> int:
         """For how many places sums must be exact."""
         return max(self.slots, self.micro_batch, ceil(self._expected))
@@ -91,10 +96,10 @@ class Places:
         places = order(who, self.slots) if isinstance(who, int) else who
         if not self._packs:
             return places
-        return (inhabited if self.by_lot else packed)(places, self.micro_batch)
+        return (packed if self.moves else inhabited)(places, self.micro_batch)
 
     def settle(self) -> int:
-        """The micro_batch from now on: chosen by the time it takes, once, if none was given and an example was seen.
+        """The micro_batch from now on: chosen by the time it takes, once, if none was given and one was rehearsed.
 
         By public numbers alone: places, which never get fewer, parameters, threads, and the operations that an
         example's shape needs. All places at once, where to begin takes longer than to compute them. Where the model

@@ -1,8 +1,7 @@
 """The private step: per-example gradients in, a noisy mean out, with the sensitivity that it claims."""
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from math import ldexp
 from typing import Any, Protocol, cast
 
@@ -19,8 +18,8 @@ from psidp.bridges.torch.step.hugging_face import split
 from psidp.bridges.torch.step.per_layer_clip import LayeredTotals, PerLayerClip
 from psidp.bridges.torch.step.places import Empty, Places
 from psidp.bridges.torch.step.ranks import ALONE, Ranks
-from psidp.bridges.torch.step.recording import Recording
-from psidp.bridges.torch.step.rehearsal import halves, same, zeros
+from psidp.bridges.torch.step.recording import Recording, steady
+from psidp.bridges.torch.step.rehearsal import varies, zeros
 from psidp.bridges.torch.step.rng import Watch, drawn_from, renew, set_aside
 from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
 from psidp.bridges.torch.step.user_places import EveryExample, UserPlaces, seated, weighed
@@ -70,8 +69,8 @@ class PrivateStep:
         noise_multiplier: sigma over clip, in [2^-100, 2^100].
         expected_batch: what the sum is divided by, the expected size of a draw: sampling rate times size of the data.
         micro_batch: examples at a time at most; micro-batches are all of one size, filled up with zeros. Unless told,
-            the expected draw, or 256, or fewer for a large model; on a CPU, from the second call on, fewer still where
-            that leaves fewer places empty and takes less time.
+            the expected draw, or 256, or fewer for a large model; on a CPU the first call settles on what takes the
+            least time: fewer, which leaves fewer places empty, or for a small model all places at once.
         memory: bytes that gradients of single examples may take. Without micro_batch, it follows from them. On a GPU
             these gradients are kept where they fit, into 2^34 bytes unless told; where they do not, activations and
             output gradients are kept, and gradients formed twice from them, a few at a time. Activations come on top.
@@ -150,12 +149,12 @@ class PrivateStep:
             self._tracked = TrackedClip(self.clipping, self.noise_multiplier, self.expected_batch)
         self._model, self._loss = model, loss
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
-        self._watched: set[tuple[bool, ...]] = set()
+        self._rehearsed: set[tuple[bool, ...]] = set()
         self._copied: set[str] = set()
 
     @property
     def micro_batch(self) -> int:
-        """Examples at a time; on a CPU, where none was given, until the first pass the most that there can be."""
+        """Examples at a time; on a CPU, where none was given, settled in the first call, to fewer or to more."""
         return self.places.micro_batch
 
     @property
@@ -213,13 +212,12 @@ class PrivateStep:
         """
         seats = seated(users, count(inputs, targets), self.examples_per_user)
         self._refuse_another_model()
-        if self._modes() not in self._watched:
-            self.rehearse(inputs, targets)
+        self._ready(inputs, targets)
         if places is None:
             self.places.settle()
-        by_lot, who = self.places.by_lot, seats.units if places is None else places
+        moves, who = self.places.moves, seats.units if places is None else places
         totals, undefined = self._summed(seats, inputs, targets, who)
-        if self.places.by_lot != by_lot:  # seen only now: once more, with nobody moved to another micro-batch
+        if moves and not self.places.moves:  # seen only now: once more, with nobody moved to another micro-batch
             totals, undefined = self._summed(seats, inputs, targets, who)
         self._release(totals, ldexp(1.0, totals.unit) / self.expected_batch)
         if self._tracked is not None and isinstance(totals, ClippedTotals):
@@ -229,15 +227,26 @@ class PrivateStep:
     def rehearse(self, inputs: Examples, targets: Examples) -> None:
         """Learn what a model does from one example that is made up, in the shapes and types of these; no draw tells it.
 
-        What it takes, whether it draws random numbers, what has to be refused. A step does it before the first draw in
+        What it takes, whether it draws random numbers, what has to be refused. A step does it before anything else in
         each mode of the model, train or eval.
         """
-        user = None if self.examples_per_user is None else ["nobody"]
-        nobody = zeros(inputs), zeros(targets)
-        self.gradients(*nobody, user)
-        seed, like = os.urandom(24), (halves(nobody[0]), nobody[1])
-        if not same(self.gradients(*like, user, seed=seed), self.gradients(*like, user, seed=seed)):
-            self.places.by_lot = True  # by some generator that is not seeded anew
+        modes, watch = self._modes(), Watch()
+        seats = seated(None if self.examples_per_user is None else ["nobody"], 1, self.examples_per_user)
+
+        def passed(inputs: Examples, targets: Examples, watch: Watch | None = None) -> Iterator[torch.Tensor]:
+            some, wanted, weights = seats.all(inputs, targets)
+            return self._recorded(some, wanted, weights=weights, watch=watch).gradients()
+
+        passed(zeros(inputs), zeros(targets), watch)
+        self.places.work = watch.work / self._each
+        self.places.by_lot = self.places.by_lot or watch.by_lot or varies(passed, inputs, targets)
+        self._rehearsed.add(modes)
+
+    def _ready(self, inputs: Examples, targets: Examples) -> None:
+        """Rehearse in a mode of the model that is new; where the model changes it as it runs, in the other one too."""
+        for _ in range(2):
+            if self._modes() not in self._rehearsed:
+                self.rehearse(inputs, targets)
 
     def _modes(self) -> tuple[bool, ...]:
         """Which modules are in train mode."""
@@ -264,7 +273,8 @@ class PrivateStep:
         are given as a seed. With examples_per_user, those of users, in the order in which they come.
         """
         some, wanted, weights = seated(users, count(inputs, targets), self.examples_per_user).all(inputs, targets)
-        return [c.gradients() for c in self._recorded(some, wanted, seed, weights=weights).contributions.values()]
+        self._ready(inputs, targets)
+        return list(self._recorded(some, wanted, seed, weights=weights).gradients())
 
     def contributions(
         self, inputs: Examples, targets: Examples, users: Any = None, *, seed: bytes | None = None
@@ -272,6 +282,7 @@ class PrivateStep:
         """What each example, or user, of a micro-batch adds to the totals, in units: a row of integers. Private."""
         seats = seated(users, count(inputs, targets), self.examples_per_user)
         some, wanted, weights = seats.all(inputs, targets)
+        self._ready(inputs, targets)
         recording = self._recorded(some, wanted, seed, weights=weights)
         found = []
         for place in range(seats.units):
@@ -308,10 +319,11 @@ class PrivateStep:
             )
 
     def _recorded(
-        self, inputs: Examples, targets: Examples, seed: bytes | None = None, weights: torch.Tensor | None = None
-    ) -> Recording:
+        self, inputs: Examples, targets: Examples, seed: bytes | None = None, *,
+        weights: torch.Tensor | None = None, watch: Watch | None = None,
+    ) -> Recording:  # fmt: skip
         """One pass over a micro-batch, with what each example, or each user, adds to each parameter."""
-        modules, modes = list(self._model.modules()), self._modes()
+        modules = list(self._model.modules())
         model = Unchanged(modules)
         recording = Recording(self.parameters, count(inputs, targets), as_rows=self._as_rows, each=self._each)
 
@@ -320,8 +332,7 @@ class PrivateStep:
                 return self._loss_of_one(inputs, targets, self._model)
 
         each = vmap(loss_of_one, randomness="different")
-        watch = None if modes in self._watched else Watch()
-        with set_aside(self._device), _steady(), split(modules), watch or nullcontext():
+        with set_aside(self._device), steady(), split(modules), watch or nullcontext():
             seed = renew(self._device, seed)
             try:
                 with torch.enable_grad():
@@ -333,10 +344,6 @@ class PrivateStep:
                 raise told from error
             self.places.by_lot |= drawn_from(self._device, seed)
         model.check()
-        self._watched.add(modes)
-        if watch is not None:
-            self.places.work = watch.work / count(inputs, targets)
-            self.places.by_lot |= watch.by_lot
         self._copied |= {name for name, c in recording.contributions.items() if c.copied}
         return recording
 
@@ -383,15 +390,3 @@ class PrivateStep:
     def _device(self) -> torch.device:
         """Where the parameters are."""
         return next(iter(self.parameters.values())).device
-
-
-@contextmanager
-def _steady() -> Iterator[None]:
-    """cuDNN chooses its algorithms by shape alone, deterministic ones, and not by the clock."""
-    cudnn = torch.backends.cudnn
-    before = cudnn.benchmark, cudnn.deterministic
-    cudnn.benchmark, cudnn.deterministic = False, True
-    try:
-        yield
-    finally:
-        cudnn.benchmark, cudnn.deterministic = before

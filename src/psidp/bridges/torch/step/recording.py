@@ -6,7 +6,9 @@ output's gradient; anything else is given a copy of the parameter for each examp
 docs/design/step.md, claim 9.
 """
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -18,9 +20,9 @@ from torch.overrides import TorchFunctionMode
 from psidp.bridges.torch.step.contribution import Contribution
 from psidp.bridges.torch.step.layers import Conv, Gather, GroupNorm, LayerNorm, Linear
 from psidp.bridges.torch.step.lowering import level, lowered
-from psidp.bridges.torch.step.substitutes import SUBSTITUTES, attention_of_all
+from psidp.bridges.torch.step.substitutes import PRODUCT, SUBSTITUTES, attention_of_all
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "steady"]
 
 ASKED = {
     "size", "dim", "numel", "stride", "is_floating_point", "is_complex", "detach", "data_ptr", "element_size",
@@ -44,6 +46,9 @@ HANDLERS = {
     functional.group_norm: "_group_norm",
 }
 """The methods that stand for functions which take a trainable parameter."""
+
+PRODUCTS = re.compile(r"(P|Cump)rodBackward\d")
+"""What torch calls their backward passes; a function of somebody's own has no number at its end."""
 
 
 class Lifted(torch.autograd.Function):  # type: ignore[misc]
@@ -101,6 +106,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         inputs = [self._anchor, *(c.leaf for c in leaves), *(c.parameter for c in owned)]
         if not losses.requires_grad:
             return
+        _refuse_products(losses.grad_fn)
         found = torch.autograd.grad(losses.sum(), inputs, allow_unused=True)
         for name, c in self.contributions.items():
             if found[1 + len(leaves) + owned.index(c)] is not None:
@@ -112,6 +118,10 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
             if g is not None:
                 c.add_rows(g)
             c.leaf = None
+
+    def gradients(self) -> Iterator[torch.Tensor]:
+        """Gradients of each example, or user: a tensor for each parameter, formed as it is asked for."""
+        return (c.gradients() for c in self.contributions.values())
 
     def clear(self) -> None:
         """Let go of everything that was recorded."""
@@ -322,6 +332,18 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         return self._lifted(lambda ids: Gather.apply(ids, self._anchor, weight.detach(), keep), input)
 
 
+@contextmanager
+def steady() -> Iterator[None]:
+    """cuDNN chooses its algorithms by shape alone, deterministic ones, and not by the clock."""
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.deterministic
+    cudnn.benchmark, cudnn.deterministic = False, True
+    try:
+        yield
+    finally:
+        cudnn.benchmark, cudnn.deterministic = before
+
+
 def _setting(kernel: tuple[int, ...], stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     """Stride, padding, dilation and groups of a convolution as whole numbers; None where the padding is uneven."""
 
@@ -339,3 +361,15 @@ def _setting(kernel: tuple[int, ...], stride: Any, padding: Any, dilation: Any, 
     strides, pads = each(stride), each(padding)
     full = len(kernel)
     return (strides * full)[:full], (pads * full)[:full], (steps * full)[:full], groups
+
+
+def _refuse_products(last: Any) -> None:
+    """Refuse prod and cumprod in a graph, whatever called them: a script passes by the functions that are seen."""
+    left, seen = [last], {None}
+    while left:
+        node = left.pop()
+        if node not in seen:
+            seen.add(node)
+            if PRODUCTS.fullmatch(node.name()):
+                raise ValueError(PRODUCT)
+            left += [before for before, _ in node.next_functions]

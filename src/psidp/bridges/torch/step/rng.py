@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from psidp.bridges.torch.step.work import operations
 
-__all__ = ["BY_VALUE", "Watch", "drawn_from", "renew", "set_aside"]
+__all__ = ["BY_VALUE", "Watch", "drawn_from", "renew", "set_aside", "share_dropped"]
 
 BY_VALUE = ("_sample_dirichlet", "_standard_gamma", "binomial", "poisson", "rrelu")
 """How the names begin of torch's random operators that draw more numbers for some values than for others.
@@ -87,13 +87,13 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
     ) -> Any:
         """Run the operator, or refuse it."""
         name = func.overloadpacket.__name__
-        if torch.Tag.nondeterministic_seeded in func.tags and name.startswith(BY_VALUE):
+        given, seeded = kwargs or {}, torch.Tag.nondeterministic_seeded in func.tags
+        if seeded and name.startswith(BY_VALUE):
             raise ValueError(
                 f"model and loss must not use {name}: how many random numbers it takes depends on the data, and then "
                 "one example changes those of the others. Dropout, rand, randn and the like are fine."
             )
-        self.by_lot |= torch.Tag.nondeterministic_seeded in func.tags
-        given = kwargs or {}
+        self.by_lot |= seeded and share_dropped(func, args, given) != 0.0
         if any(isinstance(value, torch.Generator) for value in (*args, *given.values())):
             raise ValueError(
                 f"model and loss must not draw from a torch.Generator of their own ({name}): it is not seeded anew, so "
@@ -103,3 +103,11 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         out = operator(*args, **given)
         self.work += operations(func.overloadpacket, args, out)
         return out
+
+
+def share_dropped(operator: Any, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
+    """The share that an operator drops, as fused attention may; None where it has no such argument."""
+    for place, argument in enumerate(operator._schema.arguments):
+        if argument.name == "dropout_p":
+            return given.get("dropout_p", args[place] if place < len(args) else argument.default_value)
+    return None

@@ -9,7 +9,12 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-__all__ = ["SUBSTITUTES", "attention_of_all"]
+__all__ = ["PRODUCT", "SUBSTITUTES", "attention_of_all"]
+
+PRODUCT = (
+    "model and loss must not use prod or cumprod: backwards torch looks whether any example has a zero, and one "
+    "example decides for the others. Multiply step by step, or take exp of a sum of logs."
+)
 
 
 def recurrent(kind: str) -> Any:
@@ -162,10 +167,7 @@ def product(input: Any, *args: Any, **kwargs: Any) -> Any:
     """A product of numbers with a gradient is refused: torch looks whether any of all examples has a zero."""
     if not (isinstance(input, torch.Tensor) and input.is_floating_point() and torch.is_grad_enabled()):
         return NotImplemented
-    raise ValueError(
-        "model and loss must not use prod or cumprod: backwards torch looks whether any example has a zero, and one "
-        "example decides for the others. Multiply step by step, or take exp of a sum of logs."
-    )
+    raise ValueError(PRODUCT)
 
 
 SUBSTITUTES = {
