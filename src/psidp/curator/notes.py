@@ -10,6 +10,7 @@ from psidp.curator.contribution import UnitNorms, largest_contribution
 from psidp.curator.estimate import CLIPPING, NOISE, RANK, Estimate, count_flag
 from psidp.curator.execute import Drawn, Part
 from psidp.curator.query import AUTO_SHARE, Query
+from psidp.curator.readings import readings_words, unread
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector
 
@@ -51,7 +52,7 @@ def answer_of(asked: Query, drawn: Drawn) -> Answer:
     """The answer made of noisy totals, with its notes."""
     rows = drawn.rows(asked.confidence)
     said = [f"Asked: {question_words(asked)}.", *chosen_bounds_words(drawn), *what_clipping_took(asked, drawn)]
-    said += no_values(asked, drawn)
+    said += no_values(asked, drawn) + nothing_read(asked, [e for _, e in rows])
     if asked.private:
         said.append(private_groups(asked))
     if not drawn.groups:
@@ -71,7 +72,7 @@ def notes_on(asked: Query) -> tuple[str, ...]:
     """What a reader has to know about clipping and groups."""
     unit = asked.guarantee.unit
     said = [asked.price] if asked.price else []
-    said += read_as_numbers(asked)
+    said += read_as_numbers(asked) + ([readings_words(asked.readings)] if asked.readings else [])
     if asked.unit is not None:
         said.append(nobodys(asked.unit))
         said.append(
@@ -188,6 +189,15 @@ def no_values(asked: Query, drawn: Drawn) -> list[str]:
             nothing = count_flag(values, part.noisy.sigma * sqrt(n))
             said += [NO_VALUES.format(a=a)] if nothing else []
     return said
+
+
+def nothing_read(asked: Query, estimates: Sequence[Estimate]) -> list[str]:
+    """Which columns of where and by may hold what does not read so, where noise alone is behind every number."""
+    sums = {a.name for a in asked.asks if a.kind == "sum"}  # which have no such flag
+    judged = [e for e in estimates if e.statistic not in sums]
+    noise = all(NOISE in e.flag for e in judged) and bool(judged or not estimates)
+    said = unread(asked.readings) if asked.readings and noise else ""
+    return [said] if said else []
 
 
 def private_groups(asked: Query) -> str:
