@@ -90,8 +90,8 @@ def test_a_quoted_date_reads_dates_and_a_zone_is_known(loans):
 
 
 SAID = (
-    "Columns without a type are read in where and by: 'borrowed' as dates such as 2025-12-31; 'fee' as numbers such as "
-    "1000.5; 'branch' as text. What does not read so is missing there."
+    "In conditions and groups, columns without a type are read so: 'borrowed' as dates such as 2025-12-31; 'fee' as "
+    "numbers such as 1000.5; 'branch' as text. What does not read so is missing there."
 )
 
 
@@ -103,7 +103,7 @@ def test_plan_and_answer_say_how_where_and_by_read_columns_without_a_type(loans)
     typed = Curator(loans, "who", types={"borrowed": "timestamp", "fee": "int64", "branch": "string"})
     assert not any("without a type" in note for note in typed.plan(ask.count(), **terms, psi=1.0).notes)
     plain = curator.plan(ask.count(), by="branch", groups=PrivateGroups(1e-9, 2), psi=1.0).notes
-    assert "Columns without a type are read in where and by: 'branch' as text." in plain
+    assert "In conditions and groups, columns without a type are read so: 'branch' as text." in plain
     numbered = curator.plan(ask.count(), by="fee", groups=[1, 2], psi=1.0).notes
     assert any("'fee' as numbers such as" in note for note in numbered)
 
@@ -119,7 +119,7 @@ def test_cubes_and_streams_read_and_refuse_alike(loans, tmp_path):
             "every": "month", "since": "2025-01-01", "periods": 12, "arrived": "borrowed", "at_most": 1, "psi": 1.0,
         }  # fmt: skip
         said = curator.stream("s", ask.count(), **stream, where="fee > 3").plan().counted
-        assert "read in where and by: 'fee' as numbers" in said
+        assert "are read so: 'fee' as numbers" in said
         for asked in (
             lambda w: curator.plan_cube(**cube, where=w),
             lambda w: curator.stream("s", ask.count(), **stream, where=w),

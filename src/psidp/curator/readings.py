@@ -80,7 +80,7 @@ def readings_words(readings: Iterable[Reading]) -> str:
         return ""
     said = "; ".join(f"{', '.join(map(repr, names))} as {FORMS.get(words, words)}" for words, names in found.items())
     lost = " What does not read so is missing there." if any(words != "text" for words in found) else ""
-    return f"Columns without a type are read in where and by: {said}.{lost}"
+    return f"In conditions and groups, columns without a type are read so: {said}.{lost}"
 
 
 def unread(readings: Iterable[Reading]) -> str:
