@@ -1,5 +1,6 @@
 """Columns without a type in where and by: how a constant makes them read, what is refused, and what is said of it."""
 
+import ibis
 import pyarrow as pa
 import pytest
 
@@ -64,6 +65,15 @@ def test_quoted_numbers_and_dates_put_no_column_without_a_type_in_order(loans, t
     assert curator.plan(ask.count(), where=f"fee = '{written}' or fee in ('{written}')", psi=1.0).sql
     declared = Curator(loans, "who", types={"fee": "string"})
     assert declared.plan(ask.count(), where=f"fee > '{written}'", psi=1.0).sql
+
+
+def test_ibis_puts_text_in_order_only_where_it_looks_like_nothing_else(loans):
+    curator = Curator(loans, "who")
+    for where in (ibis._.fee > "10", ibis._.fee.between("a", "5"), [ibis._.borrowed < "01.03.2025"]):
+        with pytest.raises(ValueError, match=r"^where must put '"):
+            curator.plan(ask.count(), where=where, psi=1.0)
+    notes = curator.plan(ask.count(), where=[ibis._.branch > "M", ibis._.fee == "10"], psi=1.0).notes
+    assert "In conditions and groups, columns without a type are read so: 'branch', 'fee' as text." in notes
 
 
 @pytest.mark.parametrize("text", ["2025-3-1", "01.03.2025", "1.000.000", "03/01/2025"])

@@ -14,7 +14,7 @@ from psidp.curator.condition_text import Node, parse, shorten
 from psidp.curator.derived import chosen, day_of, like, part, prefix
 from psidp.curator.engine import Engine
 from psidp.curator.native_types import Native
-from psidp.curator.readings import Reading
+from psidp.curator.readings import Reading, kind_in_order
 from psidp.curator.row_sql import ibis_library
 from psidp.curator.text_rules import TextRules, joined, words_in
 
@@ -63,7 +63,7 @@ def condition(
     natives = _natives(table, bound)
     if seen is not None:
         seen |= {(name, "string"): None for name in natives if name in untyped}
-    return _Rules(table, natives).truth(bound.op())
+    return _Rules(table, natives, untyped=untyped).truth(bound.op())
 
 
 def in_words(table: Any, where: Any) -> str:
@@ -150,6 +150,7 @@ class _Rules:
     table: Any
     natives: Mapping[str, Native]
     role: str = "where"
+    untyped: frozenset[str] = frozenset()
 
     def truth(self, node: Any) -> Any:
         """A condition that is in the list, as a boolean column."""
@@ -220,6 +221,9 @@ class _Rules:
         if type(left).__name__ == "Literal":
             left, operator, right = right, MIRRORED.get(operator, operator), left
         if type(right).__name__ == "Literal":
+            ordered = operator not in ("=", "!=") and type(left).__name__ == "Field" and left.name in self.untyped
+            if ordered and isinstance(right.value, str):
+                kind_in_order(self.role, left.name, right.value, quoted=True)
             return compare(self.side(left), operator, right.value)
         return compare_sides(self.side(left), operator, self.side(right))
 

@@ -89,7 +89,7 @@ def unread(readings: Iterable[Reading]) -> str:
     if not found:
         return ""
     said = ", or ".join(f"{', '.join(map(repr, names))} holds no {FORMS[words]}" for words, names in found.items())
-    return f"No count can be told from zero. Perhaps {said}, or in another way."
+    return f"No count can be told from zero. Perhaps {said}: what is written in another way is missing."
 
 
 def _by_words(readings: Iterable[Reading]) -> dict[str, list[str]]:
