@@ -17,7 +17,7 @@ from psidp.curator.cube_weights import MOST_COLUMNS, ImageBound, RowBound
 from psidp.curator.filters import condition, in_words
 from psidp.curator.groups import PrivateGroups, key_tuples, public_groups, refuse_own_groups
 from psidp.curator.query import AUTO_SHARE, check_asks, check_clipping_share, need_column, rows_in_words
-from psidp.curator.readings import Reading, readings_of_keys
+from psidp.curator.readings import Reading
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
 from psidp.mechanism.residual_release import check_noise
@@ -172,7 +172,7 @@ def cube_question(
     cost = float(psi) if psi is not None else cost / (sqrt(1.0 - share) * SAFETY) if share else cost
     for scaled, layer in zip(plans, (layer for a in asked for layer in layers_of(a)), strict=True):
         check_noise(scaled.scaled(MOST_ROWS) if auto else scaled, layer.steps * (1 if unit is None else 2**20))
-    seen = dict.fromkeys((*readings, *readings_of_keys(list(columns), untyped, reads)))
+    seen = dict.fromkeys((*readings, *((name, reads.get(name, "string")) for name in columns if name in untyped)))
     rule = None if where is None else condition(table, where, untyped, seen)
     some = "" if rule is None else in_words(table, where)
     guarantee = Guarantee(cost, 0.0, adjacency, protects)

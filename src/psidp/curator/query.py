@@ -17,7 +17,7 @@ from psidp.curator.distinct_sql import DistinctTotals
 from psidp.curator.engine import location
 from psidp.curator.filters import condition, in_words
 from psidp.curator.groups import Key, PrivateGroups, key_filter, key_tuples, public_groups, refuse_own_groups
-from psidp.curator.readings import Reading, readings_of_keys
+from psidp.curator.readings import Reading
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, clipped_vector
 from psidp.strategies.marginals import Marginals
@@ -274,7 +274,7 @@ def question(
     chosen = tuple(_settled(a, contribution, unit, most) for a in asks)
     kappa = groups.kappa if isinstance(groups, PrivateGroups) else 0.0
     guarantee = Guarantee(psi, kappa, adjacency, protects)
-    seen = dict.fromkeys((*readings, *readings_of_keys(columns, untyped, reads)))
+    seen = dict.fromkeys((*readings, *((name, reads.get(name, "string")) for name in columns if name in untyped)))
     rule = None if where is None else condition(table, where, untyped, seen)
     some = "" if rule is None else in_words(table, where)
     return Query(

@@ -2,13 +2,13 @@
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 
 from psidp.curator.column_types import INSTANT, read_kind
 from psidp.curator.condition_text import shorten
 
-__all__ = ["Reading", "kind_in_order", "readings_of_keys", "readings_words", "unread"]
+__all__ = ["Reading", "kind_in_order", "readings_words", "unread"]
 
 Reading = tuple[str, str]
 """A column and the type in which it is read."""
@@ -66,11 +66,6 @@ def _shape(text: str) -> str:
     if PIECES.fullmatch(text) and (APART.search(text) or NAMED.search(text)):
         return "date"
     return "number" if NUMBER.fullmatch(text) else ""
-
-
-def readings_of_keys(by: Sequence[str], untyped: frozenset[str], reads: Mapping[str, str]) -> tuple[Reading, ...]:
-    """How columns that make groups are read: in the type of the groups that are given, else as text."""
-    return tuple((name, reads.get(name, "string")) for name in by if name in untyped)
 
 
 def readings_words(readings: Iterable[Reading]) -> str:
