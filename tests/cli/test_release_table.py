@@ -214,6 +214,19 @@ REFUSED = {
         ["--unit-column", "patient_id", "--count", "--psi", 1, "--type", "age:int64"],
         "types must name",
     ),
+    "percent": (
+        ["--unit-column", "patient_id", "--quantiles", "age:0,5,90:90", "--psi", 1],
+        "got at=[90.0]. Write 0.9 for the 90th percentile.",
+    ),
+    "percent sign": (
+        ["--unit-column", "patient_id", "--quantiles", "age:0,5,90:90%", "--psi", 1],
+        "got '90%' in 'age:0,5,90:90%'. Write 0.9 for the 90th percentile.",
+    ),
+    "no quantile": (["--unit-column", "patient_id", "--quantiles", "age:auto", "--psi", 1], "fee:auto:0.9"),
+    "a list for two columns": (
+        ["--unit-column", "patient_id", "--count", "--by", "ward", "--by", "age", "--groups", "A,B", "--psi", 1],
+        "whose first line is ward,age, and each other line a group",
+    ),
 }
 
 
@@ -265,7 +278,7 @@ def test_answers_come_as_one_publishes_them(psidp, files):
         assert code == 0
         assert "1 of 3 groups, whose noisy count is below 10, were left out (C)" in err
         assert (files / name).stat().st_size > 50
-    assert "| A | 100.00 \u00b1 0.11" in (files / "a.md").read_text()
+    assert "| A | 100.00 (99.00 to 101.00)" in (files / "a.md").read_text()
     assert (files / "a.svg").read_text().startswith("<svg")
     for wrong in (["--output", "a.doc"], ["--figure", "a.gif"], ["--suppress-below", "nan"]):
         code, out, err = psidp(*asked, *wrong)
@@ -334,9 +347,33 @@ def test_a_key_with_a_comma_stands_in_quotes(psidp, files):
     code, out, _ = psidp(*asked, "--groups", 'A, "B, left"')
     assert code == 0
     assert [row["ward"] for row in csv.DictReader(io.StringIO(out))] == ["A", "B, left"]
+    for where in ([], ["--plan"]):
+        _, _, err = psidp(*asked, "--groups", "A,B, left", *where)
+        assert "' left' is a group of its own; a key with a comma stands in quotes, such as \"B, left\"." in err
+    for plain in ("A, B, left", "A,B,left", 'A,"B, left"', 'A, "B, left", C', "A", '"A", B'):
+        assert "of its own" not in psidp(*asked, "--groups", plain, "--plan")[2]
     code, out, err = psidp(*asked, "--groups", 'A,"B, left')
     assert (code, out) == (2, "")
     assert "must close the quotes that they open" in " ".join(err.split())
+
+
+def test_groups_of_several_columns_stand_in_a_file_with_their_names(psidp, files):
+    (files / "g.csv").write_text("age,ward\n3,A\n4,B\n")
+    asked = [
+        files / "visits.parquet",
+        "--unit-column",
+        "patient_id",
+        "--count",
+        "--by",
+        "ward",
+        "--by",
+        "age",
+        "--psi",
+        1,
+    ]
+    code, out, _ = psidp(*asked, "--groups", files / "g.csv")
+    assert code == 0
+    assert [(row["ward"], row["age"]) for row in csv.DictReader(io.StringIO(out))] == [("A", "3"), ("B", "4")]
 
 
 def test_whole_numbers_are_counted_up_in_a_list_of_groups(psidp, files):

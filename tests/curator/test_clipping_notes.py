@@ -373,6 +373,7 @@ def test_a_plan_says_what_errors_a_contribution_that_is_to_be_chosen_would_have(
     plan = Curator(people(10), "who").plan(ask.count(), ask.mean("x", 0, 100), psi=1.0, contribution="auto")
     count, mean = plan.expected
     sigma = count.sigma
-    assert f"that is {sigma:.3g} at 1, {64 * sigma:.3g} at 64, {256 * sigma:.3g} at 256" in count.sentence()
+    said = f"contribution that is chosen: {sigma:.3g} at 1, {64 * sigma:.3g} at 64, {256 * sigma:.3g} at 256"
+    assert said in count.sentence()
     assert f"in a group of 10,000 rows {mean.by_rows[2][1]:.3g} at 1, " in mean.sentence()
-    assert "may be chosen" not in Curator(people(10), "who").plan(ask.count(), psi=1.0).summary()
+    assert "is chosen" not in Curator(people(10), "who").plan(ask.count(), psi=1.0).summary()

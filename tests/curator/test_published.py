@@ -90,18 +90,67 @@ def test_tables_hold_the_numbers_and_no_markup_of_keys():
     given = answer(number(1234.5, 30.0), number(7.0, 3.0, flag="noise"), keys=["A", ODD])
     markdown = given.rounded().markdown()
     lines = markdown.splitlines()
-    assert lines[:3] == ["| ward | count |", "| --- | ---: |", "| A | 1,234 \u00b1 30 |"]
+    assert lines[:3] == ["| ward | count |", "| --- | ---: |", "| A | 1,234 (1,175 to 1,294) |"]
     assert "\\|b\\*\\_\\<i\\>" in lines[3]
-    assert lines[3].endswith("7.0 \u00b1 3.0 n |")
+    assert lines[3].endswith("7.0 (1.1 to 12.9) n |")
     assert "psi = 0.5 (add-remove, per patient)" in markdown
     assert "n: the count behind this number" in markdown
     assert "rounded: numbers were rounded" in markdown
     latex = given.latex()
     assert r"a|b*\_<i>\&\%\$\#\{\}\textbackslash{}\textasciitilde{}\textasciicircum{}" in latex
-    assert r"$\pm$" in latex
+    assert "1,234 (1,175 to 1,294)" in latex
     assert latex.count(r"\\") == 3
     many = answer(*(number(float(i), 1.0, f"bin {i}") for i in range(6)), by=(), keys="ABCDEF")
     assert "| statistic | value |" in many.markdown()
+
+
+def test_documents_say_what_makes_the_numbers_true_and_nothing_of_budgets(tmp_path):
+    """A mean is that of values inside its bounds: whoever publishes it without them publishes something else."""
+    rows = "".join(f"{n % 300},{'ABC'[n % 3]},{n % 50},{n % 50}\n" for n in range(3000))
+    (tmp_path / "v.csv").write_text("who,ward,cost,days\n" + rows)
+    with psidp.Ledger(tmp_path / "l.db") as ledger:
+        ledger.open("survey", psi=50.0, unit="patient", purpose="a survey")
+        curator = Curator(tmp_path / "v.csv", "who", ledger=ledger, budget="survey")
+        asks = [
+            ask.mean("cost", 0, 40), ask.mean("days", bounds="auto"), ask.quantiles("cost", [0, 20, 40], at=[0.5]),
+            ask.ratio(ask.sum("cost", 0, 30), ask.count()), ask.weighted_sum("cost", 0, 20, weights="days", most=9),
+        ]  # fmt: skip
+        answer = curator.release(*asks, by="ward", groups=["A", "B"], where="days < 45", contribution=2, psi=8.0)
+    chosen = next(note for note in answer.notes if note.startswith("mean of days: bounds ["))
+    took = next(
+        note for note in answer.notes if note.startswith("mean of cost: one patient adds at most 2 rows' worth")
+    )
+    for text in (answer.markdown().replace("\\", ""), answer.latex().replace("\\", "")):
+        text = text.replace("textasciicircum{}", "^")
+        for said in (
+            "holds it with chance 0.95 over that noise. psi = 8 (add-remove, per patient).", chosen, took,
+            "by ward where days < 45.", "mean of cost: 'cost' below 0 counts as 0, above 40 as 40.",
+            "quantiles of cost: values below 0 or above 40 count in the end bins.",
+            "ratio of sum of cost to count: 'cost' below 0 counts as 0, above 30 as 30.",
+            "'cost' below 0 counts as 0, above 20 as 20; 'days' below 0 counts as 0, above 9 as 9.",
+            "'cost' has no type of its own and is read as numbers; what does not read as one is missing.",
+        ):  # fmt: skip
+            assert said in text
+        for left_out in ("Budget", "psi^2 goes into", "What one patient adds", "Declare its type", 'Flag "', "public"):
+            assert left_out not in text
+
+
+def test_a_mean_that_noise_drove_to_a_bound_is_named():
+    rows = pa.table({"who": range(40), "ward": ["A"] * 40, "v": [5.0] * 40})
+    answers = [
+        Curator(rows, "who").release(ask.mean("v", 0, 10), by="ward", groups=["A", None, "C"], psi=0.01)
+        for _ in range(12)  # about one value in two lies at a bound
+    ]
+    told = [[note for note in answer.notes if "the value lies at one of its bounds" in note] for answer in answers]
+    at = [["NULL" if row["ward"] is None else row["ward"] for row in answer if row["value"] in (0.0, 10.0)]
+          for answer in answers]  # fmt: skip
+    assert any(at)
+    for notes, groups in zip(told, at, strict=True):
+        assert [f"in {len(groups)} of 3 groups ({', '.join(groups)})" in note for note in notes] == [True] * bool(
+            groups
+        )
+    sure = Curator(rows, "who").release(ask.mean("v", 0, 10), psi=1e6)
+    assert not any("one of its bounds" in note for note in sure.notes)
 
 
 def test_a_workbook_holds_every_number_and_text_stays_text(tmp_path):

@@ -102,6 +102,46 @@ def test_summaries_say_which_rows_and_what_one_row_means(curator):
     assert "four rows" not in curator.release(ask.count(), psi=0.25, contribution=4).summary()
 
 
+@pytest.mark.parametrize(
+    ("asked", "known", "form", "of"),
+    [
+        (ask.mean("cost", bounds="auto"), ask.mean("cost", 0, 100), "a mean over 10,000 rows is off by about {}; ", 2),
+        (
+            ask.deviation("cost", bounds="auto"),
+            ask.deviation("cost", 0, 100),
+            "over 10,000 rows is off by about {}; ",
+            2,
+        ),
+        (ask.variance("cost", bounds="auto"), ask.variance("cost", 0, 100), "over 10,000 rows is off by about {}; ", 2),
+        (
+            ask.sum("cost", bounds="auto"),
+            ask.sum("cost", 0, 100),
+            "from 0 to 100{also} a sum is off by about {}; ",
+            None,
+        ),
+        (
+            ask.histogram("cost", "auto"),
+            ask.histogram("cost", range(9)),
+            "standard error of a bin's count is {}.",
+            None,
+        ),
+        (ask.median("cost", "auto"), ask.median("cost", range(33)), "a median's rank is off by {} or so", "ranks"),
+    ],
+)
+@pytest.mark.parametrize("contribution", [3, "auto"])
+def test_a_plan_with_bounds_to_be_chosen_has_an_example_that_comes_true(curator, asked, known, form, of, contribution):
+    """The example's number is what the plan says once bounds 100 apart, 32 bins or a contribution of 64 are given."""
+    (plan,) = curator.plan(asked, psi=200.0, contribution=contribution).expected
+    (given,) = curator.plan(known, psi=200.0, contribution=64 if contribution == "auto" else contribution).expected
+    error = given.by_rows[2][1] if of == 2 else given.ranks if of == "ranks" else given.standard_error
+    error *= given.psi / plan.psi
+    also = " and a contribution of 64" if contribution == "auto" else ""
+    said = [form.format(f"{float(f'{error:.{digits}g}'):,.15g}", also=also) for digits in (2, 3)]
+    assert any(words in plan.sentence() for words in said), plan.sentence()
+    assert ("contribution of 64" in plan.sentence()) is (contribution == "auto")
+    assert "e+" not in plan.sentence()
+
+
 def test_bins_have_names_of_their_own(curator):
     edges = [0.1, 1000000, 1000001, 1000002.5]
     names = [row["statistic"] for row in curator.release(ask.histogram("cost", edges), psi=0.25)]

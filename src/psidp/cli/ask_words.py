@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from psidp.curator import ask
+from psidp.curator.aggregate import PERCENT
 
 __all__ = [
     "bounded", "bounds", "distinct", "edges_of", "errors_of", "largest", "number", "quantiles", "ratio", "shared",
@@ -82,8 +83,19 @@ def quantiles(word: str) -> ask.Aggregate:
     """column:edges:quantiles."""
     rest, colon, at = word.rpartition(":")
     if not colon or ":" not in rest:
-        raise ValueError(f"quantiles must be column:edge,edge,...:0.25,0.5,0.75, got {word!r}.")
-    return ask.quantiles(*edges_of(rest), at=[number(q, word) for q in at.split(",")])
+        raise ValueError(
+            "quantiles must be column:edge,edge,...:0.25,0.5,0.75, such as fee:0,5,10,20:0.9, or fee:auto:0.9 where "
+            f"edges are to be chosen, got {word!r}."
+        )
+    return ask.quantiles(*edges_of(rest), at=[_share(q, word) for q in at.split(",")])
+
+
+def _share(text: str, word: str) -> float:
+    """Which quantile, as a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"quantiles must be numbers in (0, 1), got {text!r} in {word!r}. {PERCENT}") from None
 
 
 def number(text: str, word: str) -> float:

@@ -12,9 +12,10 @@ from psidp.cli import table_options as given
 from psidp.cli.ask_words import bounds, edges_of
 from psidp.cli.json_output import show_json
 from psidp.cli.publishing import write_answer
-from psidp.cli.release_table import column_type, contribution_of, shown, with_progress
+from psidp.cli.release_table import column_type, contribution_of, shown, stray_keys, with_progress
 from psidp.cli.tables import console
 from psidp.curator import ask
+from psidp.curator.aggregate import PERCENT
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
 from psidp.curator.curator import Curator
@@ -135,6 +136,8 @@ def _listed(curator: Curator, word: str) -> tuple[str, list[Any]]:
     if not colon:
         raise ValueError(f"--column must be column:value,value,..., such as ward:A,B or month:1..12, got {word!r}.")
     need_column(name, schema, "--column")
+    if stray := stray_keys(values):
+        typer.echo(f"psidp: {stray}", err=True)
     return name, keys_from_text(values, name, schema[name])
 
 
@@ -200,7 +203,7 @@ def _check_quantile(word: str, columns: dict[str, Any], wanted: Any) -> None:
     if not isinstance(columns.get(column), ask.Bins):
         raise ValueError(f"--quantiles must name an --ordered or --bins column, got {column!r}.")
     if not all(0.0 < q < 1.0 for q in at):
-        raise ValueError(f"--quantiles must be numbers in (0, 1), got {word!r}.")
+        raise ValueError(f"--quantiles must be numbers in (0, 1), got {word!r}. {PERCENT}")
     names = {column, *by}
     few = names <= set(columns) and len(names) == 1 + len(by)
     held = len(names) <= wanted.order if isinstance(wanted, ask.UpTo) else any(names <= set(t) for t in wanted)

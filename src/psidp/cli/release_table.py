@@ -1,5 +1,6 @@
 """psidp release table: private statistics of a table, from a file or a database, paid from a ledger."""
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -46,10 +47,13 @@ __all__ = [
     "joined_by",
     "release_table",
     "shown",
+    "stray_keys",
     "with_progress",
 ]
 
 Words = given.Words
+PIECE = re.compile(r',( *"(?:[^"]|"")*"|[^,]*)')
+"""A key of a list with the blanks before it."""
 STOPPED = 130
 """Exit code of a command that Ctrl-C ended."""
 Given = TypeVar("Given")
@@ -90,7 +94,12 @@ def release_table(
     ] = [],  # noqa: B006
     top: Annotated[Words, _many("--top", "k, or k:column:lower:upper for sums: the largest groups")] = [],  # noqa: B006
     by: Annotated[Words, _many("--by", 'column that makes groups, or "month(visited)"; may be repeated')] = [],  # noqa: B006
-    groups: Annotated[str, typer.Option("--groups", help="the groups: a .csv or .parquet file, a,b,c or 1..12")] = "",
+    groups: Annotated[
+        str,
+        typer.Option(
+            "--groups", help="the groups: a,b,c or 1..12, or a .csv or .parquet file with the columns of --by"
+        ),
+    ] = "",
     private_groups: Annotated[str, typer.Option("--private-groups", help="choose the groups: kappa:at_most")] = "",
     where: given.Where = [],  # noqa: B006
     weight: given.Weights = [],  # noqa: B006
@@ -215,9 +224,29 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
     if len(names) != 1:
         raise ValueError(
             "groups in a list need one --by column of the table, besides those whose values are known, such as months; "
-            "for several columns give a .csv file."
+            f"for several columns give a .csv file whose first line is {','.join(names)}, and each other line a group."
         )
+    if stray := stray_keys(groups):
+        typer.echo(f"psidp: {stray}", err=True)
     return keys_from_text(groups, names[0], schema[names[0]])
+
+
+def stray_keys(words: str) -> str:
+    """What to say of keys that seem to be the ends of others, torn at a comma: a blank stands before them alone.
+
+    Examples:
+        >>> print(stray_keys("North,West,South, harbour"))
+        ' harbour' is a group of its own; a key with a comma stands in quotes, such as "South, harbour".
+        >>> stray_keys("North, West, South"), stray_keys('North,"South, harbour"')
+        ('', '')
+    """
+    pieces = PIECE.findall("," + words)
+    stray = [at for at in range(1, len(pieces)) if re.match(r" +[^ \"]", pieces[at])]
+    if not stray or all(piece[:1] == " " for piece in pieces[1:]):
+        return ""
+    named, first = ", ".join(repr(pieces[at]) for at in stray[:3]), stray[0]
+    verb = "is a group of its own" if len(stray) == 1 else "are groups of their own"
+    return f'{named} {verb}; a key with a comma stands in quotes, such as "{pieces[first - 1]},{pieces[first]}".'
 
 
 def with_progress(curator: Curator, work: Callable[[], Given]) -> Given:

@@ -64,7 +64,9 @@ def _stream(
     apart: Annotated[int, _option("--apart", "a unit counts where it has no row so many periods before, less 1")] = 1,
     each: Annotated[str, _option("--each", "a unit counts once in each month, quarter, year or so many periods")] = "",
     by: Annotated[Words, _option("--by", "column that makes groups; may be repeated")] = [],  # noqa: B006
-    groups: Annotated[str, _option("--groups", "the groups: a .csv or .parquet file, or a,b,c")] = "",
+    groups: Annotated[
+        str, _option("--groups", "the groups: a,b,c, or a .csv or .parquet file with the columns of --by")
+    ] = "",
     where: Annotated[Words, _option("--where", '"age >= 18"; may be repeated')] = [],  # noqa: B006
     contribution: Annotated[float, _option("--contribution", "rows' worth a unit may add to a period")] = 1.0,
     windows: Annotated[list[int], _option("--window", "a window that matters; may be repeated")] = [],  # noqa: B006

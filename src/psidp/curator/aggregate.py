@@ -12,8 +12,8 @@ from numbers import Real
 from typing import Any, Literal
 
 __all__ = [
-    "MOST_ROWS", "Aggregate", "Auto", "Contribution", "Kind", "bounded", "check_contribution", "check_edges", "count",
-    "deviation", "histogram", "is_real", "mean", "named", "quantiles", "sum", "units", "variance",
+    "MOST_ROWS", "PERCENT", "Aggregate", "Auto", "Contribution", "Kind", "bounded", "check_contribution", "check_edges",
+    "count", "deviation", "histogram", "is_real", "mean", "named", "quantiles", "sum", "units", "variance",
 ]  # fmt: skip
 
 Kind = Literal["count", "units", "sum", "mean", "variance", "deviation", "histogram", "quantiles", "ratio", "distinct"]
@@ -208,6 +208,10 @@ def histogram(
     return _binned("histogram", column, edges, (), weight, contribution)
 
 
+PERCENT = "Write 0.9 for the 90th percentile."
+"""What helps where a quantile is none."""
+
+
 def quantiles(
     column: str,
     edges: Iterable[float] | Auto,
@@ -222,7 +226,7 @@ def quantiles(
     """
     given = list(at) if isinstance(at, Iterable) else [at]
     if not (given and all(is_real(q) and 0.0 < q < 1.0 for q in given)):
-        raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={given}.")
+        raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={given}. {PERCENT}")
     wanted = tuple(float(q) for q in given)
     return _binned("quantiles", column, edges, wanted, weight, contribution)
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from psidp.curator.aggregate import PERCENT
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
 from psidp.curator.cube_columns import CubeColumn
@@ -152,7 +153,7 @@ class Cube:
         """
         wanted = [float(q) for q in (at if isinstance(at, Iterable) else [at])]
         if not (wanted and all(0.0 < q < 1.0 for q in wanted)):
-            raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={wanted}.")
+            raise ValueError(f"at (which quantiles) must be numbers in (0, 1), got at={wanted}. {PERCENT}")
         m, groups = self.counted(), self._by(by)
         place, i = self._binned(column, groups)
         size, edges = self.columns[i].size, np.asarray(self.columns[i].edges)

@@ -16,6 +16,7 @@ from psidp.curator.cube_price import layers_of
 from psidp.curator.cube_query import CubeQuery
 from psidp.curator.engine import Engine
 from psidp.curator.notes import clipping_words, hardly_private, nobodys
+from psidp.curator.readings import readings_words
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import histogram
 from psidp.mechanism.gaussian import GaussianMechanism
@@ -204,6 +205,8 @@ def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
         for a in asked.measures
         if a.column is not None
     ]
+    if asked.readings:
+        said.append(readings_words(asked.readings))
     if asked.unit is not None:
         said.append(nobodys(asked.unit))
     if asked.adjacency_doubles:

@@ -17,6 +17,7 @@ from psidp.curator.cube_weights import MOST_COLUMNS, ImageBound, RowBound
 from psidp.curator.filters import condition, in_words
 from psidp.curator.groups import PrivateGroups, key_tuples, public_groups, refuse_own_groups
 from psidp.curator.query import AUTO_SHARE, check_asks, check_clipping_share, need_column, rows_in_words
+from psidp.curator.readings import Reading
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
 from psidp.mechanism.residual_release import check_noise
@@ -46,7 +47,7 @@ class CubeQuery:
         condition, and in words. guarantee: the price of all of it. contribution: rows' worth that a unit may add; 1
         where it is to be chosen (auto). bound: how a unit's rows are measured. clipping_share: part of psi^2 that goes
         into counting units by their size. wanted: the wanted error of each table, where errors are wanted. reads: the
-        types in which untyped columns are read.
+        types in which untyped columns are read. readings: how where and the columns read those without a type.
     """
 
     table: Any
@@ -66,6 +67,7 @@ class CubeQuery:
     wanted: tuple[float, ...] = ()
     reads: Mapping[str, str] = field(default_factory=dict)
     price: str = ""
+    readings: tuple[Reading, ...] = ()
 
     @property
     def marginals(self) -> Marginals:
@@ -148,6 +150,7 @@ def cube_question(
     confidence: float,
     source: Any,
     untyped: frozenset[str],
+    readings: Iterable[Reading] = (),
 ) -> CubeQuery:
     """The question, or a refusal that looked at schema and parameters alone."""
     _check_choices(psi, errors, balance, contribution, bound, confidence, unit)
@@ -169,13 +172,15 @@ def cube_question(
     cost = float(psi) if psi is not None else cost / (sqrt(1.0 - share) * SAFETY) if share else cost
     for scaled, layer in zip(plans, (layer for a in asked for layer in layers_of(a)), strict=True):
         check_noise(scaled.scaled(MOST_ROWS) if auto else scaled, layer.steps * (1 if unit is None else 2**20))
-    rule = None if where is None else condition(table, where, untyped)
+    seen = dict.fromkeys((*readings, *((name, reads.get(name, "string")) for name in columns if name in untyped)))
+    rule = None if where is None else condition(table, where, untyped, seen)
     some = "" if rule is None else in_words(table, where)
     guarantee = Guarantee(cost, 0.0, adjacency, protects)
     return CubeQuery(
         table, unit, cube, plans, asked, rule, some, guarantee, worth, bound, confidence,
         "errors" if errors is not None else balance, auto, share,
         () if errors is None else tuple(wanted_errors(marginals, errors, [c.name for c in cube]).values()), reads,
+        readings=tuple(seen),
     )  # fmt: skip
 
 

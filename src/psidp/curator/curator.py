@@ -368,7 +368,7 @@ class Curator:
             made.table, self.unit, columns=made.columns, tables=tables, measures=made.asks, psi=psi, errors=errors,
             balance=balance, contribution=contribution, clipping_share=clipping_share, bound=bound, where=where,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, source=self._source,
-            untyped=self.untyped,
+            untyped=self.untyped, readings=made.readings,
         )  # fmt: skip
         return replace(asked, price=words)
 
@@ -385,15 +385,16 @@ class Curator:
         error: Wanted | None = None,
         notions: Notions | None = None,
     ) -> Query:
-        table = self.table
+        table, readings = self.table, tuple[tuple[str, str], ...]()
         if self.public or not has_columns(table, by, asks):
             made = derived_table(table, by, asks, self.untyped, self.public)
-            table, by, asks, groups = made.table, made.by, made.asks, with_groups(made, groups, self._source)
+            groups, readings = with_groups(made, groups, self._source), made.readings
+            table, by, asks = made.table, made.by, made.asks
         plain = psi if error is None and not notions else None
         cost, words = (plain, "") if plain is not None else price_of(psi, notions or {}, error, groups)
         asked = question(
             table, self.unit, asks, by=by, groups=groups, where=where, psi=cost, contribution=contribution,
             adjacency=self.adjacency, protects=self.protects, confidence=confidence, clipping_share=clipping_share,
-            source=self._source, untyped=self.untyped,
+            source=self._source, untyped=self.untyped, readings=readings,
         )  # fmt: skip
         return replace(asked, price=words) if error is None else priced_by_error(asked, error)

@@ -14,6 +14,7 @@ from psidp.curator.comparison import Side
 from psidp.curator.condition_text import parse, shorten
 from psidp.curator.filters import derived_side, text_rules
 from psidp.curator.groups import PrivateGroups, key_tuples, refuse_own_groups
+from psidp.curator.readings import Reading
 from psidp.curator.row_sql import ibis_library
 
 __all__ = ["DerivedTable", "derived_cube", "derived_table", "with_groups"]
@@ -32,6 +33,7 @@ class DerivedTable:
     Args:
         table: the Ibis table with them. by: the names of the columns that make groups. asks: the aggregates, of columns
             that the table has. values: all values of derived columns whose definition says them. columns: of a cube.
+        readings: how columns without a type were read for it.
     """
 
     table: Any
@@ -39,6 +41,7 @@ class DerivedTable:
     asks: tuple[Aggregate, ...]
     values: Mapping[str, tuple[Any, ...]]
     columns: Any = None
+    readings: tuple[Reading, ...] = ()
 
 
 def derived_table(
@@ -51,9 +54,10 @@ def derived_table(
             values of columns that a public table gave.
     """
     sides: dict[str, Side] = {}
-    names = [_named(table, given, "by", untyped, sides) for given in _listed(by)]
+    seen: dict[Reading, None] = {}
+    names = [_named(table, given, "by", untyped, sides, seen) for given in _listed(by)]
     made = tuple(
-        replace(a, column=_named(table, a.column, "column", untyped, sides))
+        replace(a, column=_named(table, a.column, "column", untyped, sides, seen))
         if isinstance(a, Aggregate) and a.column is not None and a.column not in table.columns
         else a
         for a in asks
@@ -61,7 +65,7 @@ def derived_table(
     known = {**known, **{name: side.values for name, side in sides.items() if side.values is not None}}
     if sides:
         table = table.mutate(**{name: side.value for name, side in sides.items()})
-    return DerivedTable(table, tuple(names), made, known)
+    return DerivedTable(table, tuple(names), made, known, readings=tuple(seen))
 
 
 def derived_cube(
@@ -104,15 +108,17 @@ def _listed(by: Any) -> Sequence[Any]:
     return (by,) if isinstance(by, str | ibis.Value | type(ibis._)) else tuple(by or ())
 
 
-def _named(table: Any, given: Any, role: str, untyped: frozenset[str], sides: dict[str, Side]) -> Any:
-    """The name of a column; one that is derived is put with the others."""
+def _named(
+    table: Any, given: Any, role: str, untyped: frozenset[str], sides: dict[str, Side], seen: dict[Reading, None]
+) -> Any:
+    """The name of a column; one that is derived is put with the others, and how it reads columns without a type."""
     if not _is_derived(table, given):
         return given
     if table.get_backend().name not in ENGINES:
         raise ValueError(f"{role} must name columns that the table has, unless it is on DuckDB, PostgreSQL or Spark.")
     if isinstance(given, str):
         node, name = parse(given, table.columns, role)
-        side = text_rules(table, node, untyped, role).side(node)
+        side = text_rules(table, node, untyped, role, seen).side(node)
         name = name or given.strip()
     else:
         name, side = derived_side(table, given, role)

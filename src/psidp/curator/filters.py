@@ -14,6 +14,7 @@ from psidp.curator.condition_text import Node, parse, shorten
 from psidp.curator.derived import chosen, day_of, like, part, prefix
 from psidp.curator.engine import Engine
 from psidp.curator.native_types import Native
+from psidp.curator.readings import Reading, kind_in_order
 from psidp.curator.row_sql import ibis_library
 from psidp.curator.text_rules import TextRules, joined, words_in
 
@@ -37,9 +38,11 @@ JOINED = {"And": lambda a, b: a & b, "Or": lambda a, b: a | b, "Xor": lambda a, 
 ENGINES = ("duckdb", "postgres", "pyspark")
 
 
-def condition(table: Any, where: Any, untyped: frozenset[str] = frozenset()) -> Any:
+def condition(
+    table: Any, where: Any, untyped: frozenset[str] = frozenset(), seen: dict[Reading, None] | None = None
+) -> Any:
     """`where` as a boolean column of the table; None where it is an empty list. Untyped columns are read in the type of
-    the value that a text compares them with.
+    the value that a text compares them with; `seen` takes down how.
 
     Args:
         where: text such as "age >= 18 and ward in ('A', 'B')"; an Ibis expression such as ibis._.age >= 18; a function
@@ -50,14 +53,17 @@ def condition(table: Any, where: Any, untyped: frozenset[str] = frozenset()) -> 
     fail on some row.
     """
     if isinstance(where, list | tuple):
-        parts = [rule for part in where if (rule := condition(table, part, untyped)) is not None]
+        parts = [rule for part in where if (rule := condition(table, part, untyped, seen)) is not None]
         return joined("and", parts) if parts else None
     if table.get_backend().name not in ENGINES:
         raise ValueError("where must be asked of DuckDB, PostgreSQL or Spark. Give a view of the rows instead.")
     if isinstance(where, str):
-        return _parsed(table, where, untyped)
+        return _parsed(table, where, untyped, seen)
     bound = _bound(table, where)
-    return _Rules(table, _natives(table, bound)).truth(bound.op())
+    natives = _natives(table, bound)
+    if seen is not None:
+        seen |= {(name, "string"): None for name in natives if name in untyped}
+    return _Rules(table, natives, untyped=untyped).truth(bound.op())
 
 
 def in_words(table: Any, where: Any) -> str:
@@ -71,19 +77,21 @@ def in_words(table: Any, where: Any) -> str:
     return shorten(said)
 
 
-def _parsed(table: Any, text: str, untyped: frozenset[str]) -> Any:
+def _parsed(table: Any, text: str, untyped: frozenset[str], seen: dict[Reading, None] | None) -> Any:
     """A condition that was written as text."""
     node, name = parse(text, table.columns, "where")
     if name:
         raise ValueError(f"where must be a condition, and has no name of its own, got AS {shorten(name)}.")
-    return text_rules(table, node, untyped, "where").truth(node)
+    return text_rules(table, node, untyped, "where", seen).truth(node)
 
 
-def text_rules(table: Any, node: Node, untyped: frozenset[str], role: str) -> TextRules:
+def text_rules(
+    table: Any, node: Node, untyped: frozenset[str], role: str, seen: dict[Reading, None] | None = None
+) -> TextRules:
     """The rules for a text, with the native types of the columns that it names; reads no row."""
     names = dict.fromkeys(word.text for word in words_in(node) if word.quote != "'" and word.text in table.columns)
     typed = [name for name in names if name not in untyped]
-    return TextRules(table, Engine(table).native_types(table, typed), untyped, role)
+    return TextRules(table, Engine(table).native_types(table, typed), untyped, role, {} if seen is None else seen)
 
 
 def _bound(table: Any, where: Any) -> Any:
@@ -142,6 +150,7 @@ class _Rules:
     table: Any
     natives: Mapping[str, Native]
     role: str = "where"
+    untyped: frozenset[str] = frozenset()
 
     def truth(self, node: Any) -> Any:
         """A condition that is in the list, as a boolean column."""
@@ -212,6 +221,9 @@ class _Rules:
         if type(left).__name__ == "Literal":
             left, operator, right = right, MIRRORED.get(operator, operator), left
         if type(right).__name__ == "Literal":
+            ordered = operator not in ("=", "!=") and type(left).__name__ == "Field" and left.name in self.untyped
+            if ordered and isinstance(right.value, str):
+                kind_in_order(self.role, left.name, right.value, quoted=True)
             return compare(self.side(left), operator, right.value)
         return compare_sides(self.side(left), operator, self.side(right))
 

@@ -9,7 +9,9 @@ from psidp.curator.bounds import BOUNDS_SHARE, UNSEEN, Bounds
 from psidp.curator.contribution import UnitNorms, largest_contribution
 from psidp.curator.estimate import CLIPPING, NOISE, RANK, Estimate, count_flag
 from psidp.curator.execute import Drawn, Part
+from psidp.curator.groups import Key
 from psidp.curator.query import AUTO_SHARE, Query
+from psidp.curator.readings import readings_words, unread
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector
 
@@ -37,6 +39,9 @@ NO_VALUES = (
     "or numbers that are written in another way."
 )
 
+MOST_NAMED = 6
+"""Groups that a note names."""
+
 HARDLY_PRIVATE = 10.0
 """psi from which on plans and answers warn: a guess at somebody's membership then fails once in a million."""
 
@@ -50,8 +55,9 @@ FLAGS = {
 def answer_of(asked: Query, drawn: Drawn) -> Answer:
     """The answer made of noisy totals, with its notes."""
     rows = drawn.rows(asked.confidence)
-    said = [f"Asked: {question_words(asked)}.", *chosen_bounds_words(drawn), *what_clipping_took(asked, drawn)]
-    said += no_values(asked, drawn)
+    said = [f"Asked: {question_words(asked)}.", *chosen_bounds_words(drawn), *given_bounds_words(asked)]
+    said += what_clipping_took(asked, drawn) + at_bounds(asked, drawn, rows)
+    said += no_values(asked, drawn) + nothing_read(asked, [e for _, e in rows])
     if asked.private:
         said.append(private_groups(asked))
     if not drawn.groups:
@@ -71,7 +77,7 @@ def notes_on(asked: Query) -> tuple[str, ...]:
     """What a reader has to know about clipping and groups."""
     unit = asked.guarantee.unit
     said = [asked.price] if asked.price else []
-    said += read_as_numbers(asked)
+    said += read_as_numbers(asked) + ([readings_words(asked.readings)] if asked.readings else [])
     if asked.unit is not None:
         said.append(nobodys(asked.unit))
         said.append(
@@ -168,6 +174,42 @@ def _taken(aggregate: Aggregate, bounds: Bounds) -> str:
     )
 
 
+def given_bounds_words(asked: Query) -> list[str]:
+    """The bounds and edges that were given: a mean is that of values inside them."""
+    said = []
+    for a in asked.asks:
+        bounded = [b for b in a.terms or (a,) if b.column and b.bounds is None and b.kind != "distinct"]
+        columns = [(b.column, b.lower, b.upper) for b in bounded] + (
+            [(a.weights[0], 0.0, a.weights[1])] if a.weights else []
+        )
+        if a.edges:
+            said.append(f"{a.name}: values below {a.edges[0]:.6g} or above {a.edges[-1]:.6g} count in the end bins.")
+        elif columns:
+            ends = [
+                f"{name!r} below {low:.6g} counts as {low:.6g}, above {high:.6g} as {high:.6g}"
+                for name, low, high in columns
+            ]
+            said.append(f"{a.name}: {'; '.join(ends)}.")
+    return said
+
+
+def at_bounds(asked: Query, drawn: Drawn, rows: Sequence[tuple[Key, Estimate]]) -> list[str]:
+    """The groups in which noise drove a mean to one of its bounds; from noisy numbers alone."""
+    said = []
+    for a in (part.aggregate for part in drawn.parts if part.aggregate.kind == "mean"):
+        near = 1e-9 * (a.upper - a.lower)
+        at = [key for key, e in rows if e.statistic == a.name and not a.lower + near < e.value < a.upper - near]
+        named = ", ".join(" / ".join("NULL" if k is None else str(k) for k in key) for key in at[:MOST_NAMED])
+        more = ", ..." if len(at) > MOST_NAMED else ""
+        where = f" in {len(at):,} of {len(drawn.groups):,} groups ({named}{more})" if asked.by else ""
+        said += (
+            [f"{a.name}: the value lies at one of its bounds{where}, and says little: go by its interval."]
+            if at
+            else []
+        )
+    return said
+
+
 def read_as_numbers(asked: Query) -> list[str]:
     """Which columns without a type are read as numbers; from the question alone."""
     names = dict.fromkeys(name for a in asked.asks for name in a.columns if asked.reads.get(name) == "float64")
@@ -188,6 +230,15 @@ def no_values(asked: Query, drawn: Drawn) -> list[str]:
             nothing = count_flag(values, part.noisy.sigma * sqrt(n))
             said += [NO_VALUES.format(a=a)] if nothing else []
     return said
+
+
+def nothing_read(asked: Query, estimates: Sequence[Estimate]) -> list[str]:
+    """Which columns of where and by may hold what does not read so, where noise alone is behind every number."""
+    sums = {a.name for a in asked.asks if a.kind == "sum"}  # which have no such flag
+    judged = [e for e in estimates if e.statistic not in sums]
+    noise = all(NOISE in e.flag for e in judged) and bool(judged or not estimates)
+    said = unread(asked.readings) if asked.readings and noise else ""
+    return [said] if said else []
 
 
 def private_groups(asked: Query) -> str:

@@ -31,6 +31,9 @@ CONTRIBUTIONS = (1, 64, 256, 1_000)
 ROWS = (100, 1_000, 10_000)
 """Numbers of rows in a group for which a plan says the error of a mean."""
 
+EXAMPLE, WIDTH, BINS = 64, 100.0, 32
+"""A contribution, a width of bounds and a number of bins that a plan's examples suppose to be chosen."""
+
 
 @dataclass(frozen=True, slots=True)
 class Expected:
@@ -40,7 +43,8 @@ class Expected:
     number of rows in the group, for values about the middle of their bounds; for quantiles it is that of each bin's
     count. `by_rows` is the standard error of a mean, variance or deviation in groups of 100, 1,000 and 10,000 rows, in
     the column's own unit; `ranks` that of a median, in ranks, and `strategy` what its noise is made for. Both speak of
-    rows that are not clipped. `scale` says in what errors are, where bounds are to be chosen and nobody knows the unit.
+    rows that are not clipped. `scale` says in what errors are, where bounds are to be chosen and nobody knows the unit
+    (`bounds_chosen`); the sentence then has an example. `kind` is the aggregate's.
     """
 
     name: str
@@ -54,33 +58,66 @@ class Expected:
     ranks: float | None = None
     strategy: str = ""
     scale: str = ""
+    kind: str = ""
+    bounds_chosen: bool = False
 
     def sentence(self) -> str:
         """In words."""
-        chosen = " for each row's worth that is chosen" if self.contribution == "auto" else ""
         shown = self.contribution if isinstance(self.contribution, str) else f"{self.contribution:g}"
-        return (
-            f"{self.name}: contribution {shown}, sensitivity {self.sensitivity:.6g}{chosen}, psi {self.psi:.4g}, sigma "
-            f"{self.sigma:.6g}{chosen}, {self._error()}{chosen}.{self._examples()}"
-        )
+        said = f"{self.name}: contribution {shown}, psi {self.psi:.4g}"
+        if self.bounds_chosen:
+            return f"{said}. {self._if_chosen()}"
+        at = "; at a contribution of 1 sensitivity" if self.contribution == "auto" else ", sensitivity"
+        return f"{said}{at} {self.sensitivity:.6g}, sigma {self.sigma:.6g}, {self._error()}.{self._examples()}"
 
     def _error(self) -> str:
         """The standard error in the unit that a reader has."""
         if self.by_rows:
             parts = [f"{error:.3g} in a group of {rows:,} rows" for rows, error in self.by_rows]
-            return f"standard error {', '.join(parts)}{self.scale}"
+            return f"standard error {', '.join(parts)}"
         if self.ranks is not None:
             return f"standard error of a median's rank {self.ranks:.3g} ranks: {self.strategy}"
-        return f"standard error {self.standard_error:.4g}{self.scale}"
+        return f"standard error {self.standard_error:.4g}"
 
     def _examples(self) -> str:
         """What the error would be for some contributions, where one is to be chosen."""
-        if self.contribution != "auto" or self.ranks is not None:
+        if self.contribution != "auto":
             return ""
         rows = self.by_rows[-1][0] if self.by_rows else 1
-        errors = [f"{self.standard_error / rows * c:.3g} at {c:,}" for c in CONTRIBUTIONS]
+        error = self.standard_error / rows if self.ranks is None else self.ranks
+        errors = [f"{_digits(error * c, 3)} at {c:,}" for c in CONTRIBUTIONS]
         where = f" in a group of {rows:,} rows" if self.by_rows else ""
-        return f" For contributions that may be chosen that is{where} {', '.join(errors)}{self.scale}."
+        return f" It grows with the contribution that is chosen:{where} {', '.join(errors)}."
+
+    def _if_chosen(self) -> str:
+        """An example, where bounds or edges are to be chosen and nobody knows the column's unit."""
+        times = EXAMPLE if self.contribution == "auto" else 1
+        also, both = (f" and a contribution of {times}", " and with the contribution") if times > 1 else ("", "")
+        error, rows = self.standard_error * times, ROWS[-1]
+        if self.kind == "histogram":
+            where = f"With a contribution of {times} the" if also else "The"
+            return f"Edges are chosen. {where} standard error of a bin's count is {_digits(error, 3)}."
+        if self.kind == "quantiles":
+            ranks = error * sqrt(BINS) / 2.0
+            low, high = max(0.0, 0.5 - ranks / rows), min(1.0, 0.5 + ranks / rows)
+            return (
+                f"Edges are chosen, and errors are ranks, not in the column's own unit. For example, with {BINS} bins"
+                f"{also} a median's rank is off by {_digits(ranks, 2)} or so: among {rows:,} rows the number lies "
+                f"between about the {low:.2g} and the {high:.2g} quantile, however far apart these are."
+            )
+        if self.kind == "sum":
+            said, off, grows = f"from 0 to {WIDTH:g}{also} a sum", WIDTH * error, "the larger bound"
+        else:
+            power = 2 if self.kind == "variance" else 1
+            said, off = f"{WIDTH:g} apart{also} a {self.kind} over {rows:,} rows", error / rows
+            off, grows = (WIDTH / 2.0) ** power * min(1.0, off), f"{'the square of ' if power > 1 else ''}their width"
+        about = f"{said} is off by about {_digits(off, 2)}"
+        return f"Bounds are chosen. For example, with bounds {about}; that grows with {grows}{both}."
+
+
+def _digits(number: float, digits: int) -> str:
+    """So many digits, and no power of ten."""
+    return f"{float(f'{number:.{digits}g}'):,.15g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +203,8 @@ def _expected(asked: Query, a: Aggregate, groups: int) -> Expected:
         ranks=_ranks(asked, a, sigma),
         strategy=_strategy(asked, a, sigma),
         scale=_scale(a),
+        kind=a.kind,
+        bounds_chosen=a.bounds is not None,
     )
 
 

@@ -17,6 +17,7 @@ from psidp.curator.distinct_sql import DistinctTotals
 from psidp.curator.engine import location
 from psidp.curator.filters import condition, in_words
 from psidp.curator.groups import Key, PrivateGroups, key_filter, key_tuples, public_groups, refuse_own_groups
+from psidp.curator.readings import Reading
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, clipped_vector
 from psidp.strategies.marginals import Marginals
@@ -25,17 +26,9 @@ from psidp.strategies.residual_plan import ResidualPlan, least_total
 from psidp.symbols import symbol
 
 __all__ = [
-    "AUTO_SHARE",
-    "CLIPPING_SHARE",
-    "Query",
-    "check_asks",
-    "check_clipping_share",
-    "check_unit",
-    "meant",
-    "need_column",
-    "question",
-    "rows_in_words",
-]
+    "AUTO_SHARE", "CLIPPING_SHARE", "Query", "check_asks", "check_clipping_share", "check_unit", "meant", "need_column",
+    "question", "rows_in_words",
+]  # fmt: skip
 
 AUTO_SHARE = 0.1
 """Part of an aggregate's psi^2 that contribution="auto" spends on the choice, and on saying what clipping took."""
@@ -65,7 +58,8 @@ class Query:
         aggregates, each with its contribution. by: the columns that make groups. groups: the groups, or how to choose
         them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words.
         clipping_share: part of psi^2 that goes into measuring what clipping takes. reads: the types in which untyped
-        columns are read. price: how the price came about, in words, where it was not said as psi.
+        columns are read. price: how the price came about, in words, where it was not said as psi. readings: how where
+        and by read columns without a type.
     """
 
     table: Any
@@ -80,6 +74,7 @@ class Query:
     clipping_share: float = CLIPPING_SHARE
     reads: Mapping[str, str] = field(default_factory=dict)
     price: str = ""
+    readings: tuple[Reading, ...] = ()
 
     @property
     def adjacency(self) -> Adjacency:
@@ -249,6 +244,7 @@ def question(
     clipping_share: float,
     source: Any,
     untyped: frozenset[str] = frozenset(),
+    readings: Iterable[Reading] = (),
 ) -> Query:
     """The question, or a refusal that looked at schema and parameters alone."""
     columns = (by,) if isinstance(by, str) else tuple(by or ())
@@ -278,9 +274,13 @@ def question(
     chosen = tuple(_settled(a, contribution, unit, most) for a in asks)
     kappa = groups.kappa if isinstance(groups, PrivateGroups) else 0.0
     guarantee = Guarantee(psi, kappa, adjacency, protects)
-    rule = None if where is None else condition(table, where, untyped)
+    seen = dict.fromkeys((*readings, *((name, reads.get(name, "string")) for name in columns if name in untyped)))
+    rule = None if where is None else condition(table, where, untyped, seen)
     some = "" if rule is None else in_words(table, where)
-    return Query(table, unit, chosen, columns, groups, rule, guarantee, confidence, some, clipping_share, reads)
+    return Query(
+        table, unit, chosen, columns, groups, rule, guarantee, confidence, some, clipping_share, reads,
+        readings=tuple(seen),
+    )  # fmt: skip
 
 
 def check_clipping_share(clipping_share: float) -> None:

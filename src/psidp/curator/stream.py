@@ -12,6 +12,7 @@ from psidp.curator.counted import CAPPED, can_cap, counted_words
 from psidp.curator.engine import Engine
 from psidp.curator.groups import Key
 from psidp.curator.query import Query
+from psidp.curator.readings import readings_words
 from psidp.curator.seal import Seal
 from psidp.curator.stream_question import Place
 from psidp.curator.stream_totals import ArrivedTotals, PeriodTotals, SealedTotals, StreamRows
@@ -101,7 +102,7 @@ class Stream:
     def counted(self) -> str:
         """What the numbers count and what they leave out, in words."""
         said = counted_words(self._query, self.participation, self.calendar, sealed=self.place.seal is not None)
-        return f"{self._query.price} {said}".strip()
+        return " ".join(filter(None, (self._query.price, said, readings_words(self._query.readings))))
 
     @property
     def capped(self) -> bool:

@@ -3,9 +3,10 @@
 A word that names a column is that column, as in SQL; any other is a value, read in the type of the column it meets.
 """
 
+import datetime
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import reduce
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from psidp.curator.comparison import MIRRORED, Side, UnfitError, among, compare,
 from psidp.curator.condition_text import Node, Word, shorten
 from psidp.curator.derived import PARTS, chosen, cut, day_of, like, part, prefix
 from psidp.curator.native_types import Native
+from psidp.curator.readings import Reading, kind_in_order
 from psidp.curator.row_sql import ibis_library
 
 __all__ = ["TextRules", "joined", "words_in"]
@@ -55,13 +57,14 @@ class TextRules:
 
     Args:
         table: the Ibis table. natives: the native types of its columns that the text names. untyped: columns that are
-            read in the type of what they meet. role: what the text is, for refusals.
+            read in the type of what they meet. role: what the text is, for refusals. seen: how they were read.
     """
 
     table: Any
     natives: Mapping[str, Native]
     untyped: frozenset[str]
     role: str
+    seen: dict[Reading, None] = field(default_factory=dict)
 
     def truth(self, node: Node) -> Any:
         """A condition, as a boolean column."""
@@ -114,6 +117,7 @@ class TextRules:
                 f"{self.role} must say what {name!r} holds, which has no type of its own: compare it with a value, or "
                 f'declare it, types={{{name!r}: "int64"}} or --type {name}:int64.'
             )
+        self.seen[name, kind] = None
         value = read_as(self.table[name], kind) if kind != "string" else self.table[name]
         found = value.type()
         return Side(value, found.copy(scale=6) if found.is_timestamp() else found)
@@ -145,9 +149,8 @@ class TextRules:
 
     def _with_value(self, left: Node, operator: str, right: Node, values: Sequence[Node]) -> Any:
         """The comparison with a value; the refusal names the type that the value must have."""
-        given = self._for(left, values)
-        untyped = isinstance(left, Word) and left.text in self.untyped
-        value = self._value(given, right, untyped and operator in ORDERED)
+        given = self._for(left, values, operator in ORDERED)
+        value = self._value(given, right, self._is_untyped(left), operator in ORDERED)
         reason = (
             f"compare {_shown(left)} with one value of type {given.kind}, got {shorten(value)!r}. Several conditions "
             "are joined by AND or OR, or given as a list; --where may be repeated"
@@ -160,34 +163,40 @@ class TextRules:
         parts = [self._compared(other) for other in others]
         if options:
             given = self._for(node.value, options)
-            values = [self._value(given, option, False) for option in options]
+            values = [self._value(given, option, self._is_untyped(node.value), False) for option in options]
             reason = f"list values of type {given.kind} for {_shown(node.value)}, text in quotes"
             parts.append(self._sure(lambda: among(given, values), reason))
         return joined("or", parts)
 
-    def _for(self, node: Node, values: Sequence[Node]) -> Side:
+    def _is_untyped(self, node: Node) -> bool:
+        return isinstance(node, Word) and self._names_column(node) and node.text in self.untyped
+
+    def _for(self, node: Node, values: Sequence[Node], ordered: bool = False) -> Side:
         """A side that meets these values: an untyped column is read in their type."""
         words = [value for value in values if isinstance(value, Word)]
-        kinds = {"string" if word.quote else read_kind(word.text) for word in words}
-        if len(kinds) > 1 and self._names_column(node) and node.text in self.untyped:  # type: ignore[union-attr]
+        if isinstance(node, Word) and ordered and self._is_untyped(node):
+            kinds = {kind_in_order(self.role, node.text, word.text, quoted=bool(word.quote)) for word in words}
+        else:
+            kinds = {"string" if word.quote else read_kind(word.text) for word in words}
+        if len(kinds) > 1 and self._is_untyped(node):
             raise ValueError(
                 f"{self.role} must compare {_shown(node)} with values of one kind, got "
                 f"{', '.join(shorten(word.text) for word in words[:5])}. It has no type: text stands in quotes."
             )
         return self.side(node, next(iter(kinds), "string"))
 
-    def _value(self, given: Side, node: Node, ordered: bool) -> str:
+    def _value(self, given: Side, node: Node, untyped: bool, ordered: bool) -> str:
         """A value as text; one that a column of text without a type is put in order with stands in quotes."""
         if not isinstance(node, Word):
             raise ValueError(f"{self.role} must compare {given.kind} with a value.")
         if not node.quote and node.text.lower() == "null":
             raise ValueError(f"{self.role} must ask for missing values by IS NULL or IS NOT NULL, got = NULL.")
-        if not node.quote and ordered and given.family == "string":
+        if not node.quote and untyped and ordered and given.family == "string":
             raise ValueError(
                 f"{self.role} must compare with one value, and text that a column without a type is put in order with "
                 f"must stand in quotes, got {shorten(node.text)!r}."
             )
-        return node.text
+        return _in_utc(node.text) if untyped and given.family == "timestamp" else node.text
 
     def _text(self, node: Node) -> str:
         if not (isinstance(node, Word) and node.quote and not self._names_column(node)):
@@ -223,7 +232,7 @@ class TextRules:
         values = [word.text for word in rest if isinstance(word, Word)]
         reason = f"call {name} of what has it, as {_usage(name)}, got {_shown(first)}"
         if name == "cut":
-            given = self._for(first, rest)
+            given = self._for(first, rest, ordered=True)
             return self._sure(lambda: cut(given, values), reason)
         given = self.side(first, "timestamp" if name in PARTS or name == "date" else "string")
         if name == "left" and len(values) == 1:
@@ -275,6 +284,12 @@ def number_of(text: str) -> int | float | None:
     except InvalidOperation:
         return None
     return float(value) if value.is_finite() else None
+
+
+def _in_utc(text: str) -> str:
+    """An instant without its zone, as an untyped column is read."""
+    moment = datetime.datetime.fromisoformat(text)
+    return text if moment.tzinfo is None else moment.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(" ")
 
 
 def _usage(name: str) -> str:

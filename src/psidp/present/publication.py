@@ -1,10 +1,10 @@
 """Answers as documents: tables in Markdown and LaTeX, and workbooks. The one door to openpyxl."""
 
+import re
 from pathlib import Path
 from typing import Any
 
-from psidp.curator.notes import NOBODYS
-from psidp.curator.published import noise_step
+from psidp.curator.published import noise_step, on_steps
 from psidp.errors import MissingExtraError
 
 __all__ = ["excel", "latex", "markdown"]
@@ -13,6 +13,21 @@ MOST_ACROSS = 4
 """Statistics that stand beside each other; more stand below each other."""
 
 MARKS = {"clipping": "c", "noise": "n"}
+MEANINGS = {
+    "clipping": "c: clipping may have moved this number by more than its interval says.",
+    "noise": "n: the count behind this number cannot be told from zero, or noise leaves half of its range open.",
+}
+
+ASIDE = (
+    "What one ", "With contribution 1,", "Bounds and edges are chosen", "A contribution is chosen",
+    "The contribution is chosen", "The groups are taken as public", "The values of all columns are taken as public",
+    'Flag "',
+)  # fmt: skip
+"""How notes begin that are for who asked: advice, and how psidp works. All others make the numbers true."""
+
+SHARE = re.compile(r"[0-9.]+% of psi\^2 goes into")
+"""The same of a note on the price's parts."""
+
 TEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -35,7 +50,7 @@ def latex(answer: Any) -> str:
     width = len(answer.by) + (not _across(answer))
     columns = "l" * width + "r" * (len(header) - width)
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(header) + r" \\", r"\midrule"]
-    lines += [" & ".join(cell.replace("\u00b1", r"$\pm$") for cell in row) + r" \\" for row in rows]
+    lines += [" & ".join(row) + r" \\" for row in rows]
     lines += [r"\bottomrule", r"\end{tabular}", "", r"\begin{small}"]
     return "\n".join([*lines, *(f"{_tex(line)}\n" for line in _words(answer)), r"\end{small}", ""])
 
@@ -95,16 +110,11 @@ def _table(answer: Any, written: Any) -> tuple[list[str], list[list[str]]]:
 
 
 def _cell(estimate: Any) -> str:
-    """A number with its standard error, or its interval where it has none; letters say what its flag is."""
-    step = noise_step(estimate)
+    """A number and its interval, with the digits that noise leaves; letters say what its flag is."""
+    step, e = noise_step(estimate), on_steps(estimate)
     places = 2 if step is None else max(0, -step)
-    e = estimate
     mark = "".join(letter for flag, letter in MARKS.items() if flag in e.flag)
-    shown = f"{e.value:,.{places}f} "
-    if e.standard_error == e.standard_error:
-        shown += f"\u00b1 {e.standard_error:,.{places}f}"
-    else:
-        shown += f"[{e.lower:,.{places}f}, {e.upper:,.{places}f}]"
+    shown = f"{e.value:,.{places}f} ({e.lower:,.{places}f} to {e.upper:,.{places}f})"
     return f"{shown} {mark}" if mark else shown
 
 
@@ -112,17 +122,11 @@ def _words(answer: Any) -> list[str]:
     """What a reader of the table has to know."""
     g = answer.guarantee
     kappa = f", kappa = {g.kappa:.3g}" if g.kappa else ""
-    noise = "Numbers have Gaussian noise, and \u00b1 is one standard error of it."
-    said = [f"{noise} psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."]
-    flags = {flag: any(flag in e.flag for _, e in answer.rows) for flag in MARKS}
-    said += ["c: clipping may have moved this number by more than its error says."] if flags["clipping"] else []
-    said += (
-        ["n: the count behind this number cannot be told from zero, or noise leaves half of its range open."]
-        if flags["noise"]
-        else []
-    )
-    steps = (NOBODYS, "non_negative:", "whole:", "rounded:", "suppressed:")
-    return said + [note for note in answer.notes if note.startswith(steps)]
+    chance = f"the interval beside each holds it with chance {answer.confidence:g} over that noise"
+    said = [f"Numbers have Gaussian noise; {chance}. psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."]
+    said += [meaning for flag, meaning in MEANINGS.items() if any(flag in e.flag for _, e in answer.rows)]
+    notes = [note for note in answer.notes if not (note.startswith(ASIDE) or SHARE.match(note))]
+    return said + [note.partition(" Declare its type,")[0] for note in notes]
 
 
 def _plain(text: str) -> str:

@@ -12,12 +12,15 @@ __all__ = ["heat_map", "shares_below"]
 MOST_SIDE = 60
 """Values of a column that a heat map shows."""
 
+PALEST = 0.12
+"""Part of its colour that a cell keeps whose interval is as wide as the range of the numbers shown."""
+
 LINES = ("with", "without", "tangent", "psi", "tn", "fn")
 """Concepts whose colours lines take, in turn."""
 
 
 def heat_map(answer: Any, statistic: str = "") -> Chart:
-    """A table of two columns: colour for the number, its standard error below it.
+    """A table of two columns: colour for the number, its standard error below it; the paler, the less is known of it.
 
     A number that clipping may have moved has a dashed outline; a cell whose number cannot be told from noise is empty.
 
@@ -42,25 +45,36 @@ def heat_map(answer: Any, statistic: str = "") -> Chart:
     ]  # fmt: skip
     x = alt.X("across:N", sort=across, title=answer.by[1], axis=alt.Axis(labelAngle=0, labelLimit=90))
     y = alt.Y("down:N", sort=down, title=answer.by[0])
-    base = alt.Chart(data(cells)).encode(x, y)
     sure = [cell["value"] for cell in cells if not cell["blank"]] or [0.0, 1.0]
+    for cell, (_, e) in zip(cells, rows, strict=True):
+        cell["known"] = 1.0 if cell["blank"] else _known(e.upper - e.lower, max(sure) - min(sure))
+    base = alt.Chart(data(cells)).encode(x, y)
     scale = alt.Scale(range=["#ffffff", LIGHT["psi"]], domain=[min(sure), max(sure)], interpolate="rgb", clamp=True)
     legend = alt.Legend(orient="right", title=rows[0][1].statistic)
     shade = alt.condition("datum.blank", alt.value("#f4f4f6"), alt.Color("value:Q", scale=scale, legend=legend))
     tip = ["down:N", "across:N", "value:Q", "error:Q", "flag:N"]
-    squares = base.mark_rect(stroke=LIGHT["line"]).encode(color=shade, tooltip=tip)
+    faded = alt.FillOpacity("known:Q", scale=None)
+    squares = base.mark_rect(stroke=LIGHT["line"]).encode(color=shade, fillOpacity=faded, tooltip=tip)
     told = base.transform_filter("!datum.blank")
     outline = told.transform_filter("datum.clipped").mark_rect(
         fillOpacity=0.0, stroke=LIGHT["ink"], strokeDash=DASHED, strokeWidth=1.5
     )
-    half = 0.4 * min(sure) + 0.6 * max(sure)
-    ink = alt.condition(f"datum.value > {half!r}", alt.value("white"), alt.value(LIGHT["ink"]))
+    dark = f"datum.known * (datum.value - {min(sure)!r}) > {0.6 * (max(sure) - min(sure))!r}"
+    ink = alt.condition(dark, alt.value("white"), alt.value(LIGHT["ink"]))
     upper = told.mark_text(dy=-6, fontSize=11).encode(text="text:N", color=ink)
     lower = told.mark_text(dy=8, fontSize=9).encode(text="below:N", color=ink)
     chart = (squares + outline + upper + lower).properties(width=62 * len(across), height=38 * len(down))
     said = f"number and standard error; it cost psi = {answer.guarantee.psi:.4g}, per {answer.guarantee.unit}"
-    marked = marks_in_words(cells, "empty")
+    pale = ["the paler a cell, the wider its interval against the range of the numbers shown"]
+    marked = (pale if any(cell["known"] < 1.0 for cell in cells) else []) + marks_in_words(cells, "empty")
     return finished(chart, f"{rows[0][1].statistic} by {answer.by[0]} and {answer.by[1]}", said, *marked)
+
+
+def _known(width: float, span: float) -> float:
+    """How much of a cell's colour is shown: less, the wider its interval is against the range of all numbers."""
+    if not span > 0.0:  # one number, or alike: nothing to tell apart
+        return 1.0
+    return max(PALEST, 1.0 - width / span) if width < span else PALEST
 
 
 def shares_below(answer: Any, groups: Sequence[Any] = ()) -> Chart:
