@@ -103,7 +103,7 @@ def test_an_evaluation_answers_each_point_from_card_ledger_and_answers(report):
         "Unit of privacy": "All data of one patient",
         "Privacy parameters": "psi = 1",
         "Trust model and attacker": "central",
-        "Clipping and sensitivity": "clipped",
+        "Clipping and sensitivity": "none was enforced here",
         "Side channels": "exact",
         "What is covered": "all wards",
         "Budget over time": "Spent: psi 0.2",

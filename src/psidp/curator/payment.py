@@ -12,7 +12,7 @@ from psidp.curator.cube_query import CubeQuery
 from psidp.curator.query import Query
 from psidp.curator.question_text import question_text
 from psidp.guarantee import Guarantee
-from psidp.ledger.actor import same_person
+from psidp.ledger.actor import CLIPPED, same_person
 from psidp.ledger.balance import EVERYBODY
 from psidp.ledger.budget import shorten
 from psidp.maths.rounding import digits_down
@@ -60,7 +60,7 @@ class Payer:
             the ledger.
         """
         guarantee = asked.guarantee
-        event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit}
+        event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit, CLIPPED: True}
         if self.ledger.needs_approval(self.budget, guarantee):
             event["question"] = question_text(asked)  # an approval is for this question and no other
         spend = self.ledger.spend(

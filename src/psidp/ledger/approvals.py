@@ -19,7 +19,7 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from psidp.errors import ApprovalNeededError
-from psidp.ledger.actor import UNITS, WHO
+from psidp.ledger.actor import UNASKED
 from psidp.ledger.cost import Cost
 from psidp.ledger.entry import digest
 from psidp.maths.rounding import digits_up
@@ -81,7 +81,7 @@ def what_of(event: Mapping[str, Any]) -> str:
 
 def plain_event(event: Mapping[str, Any]) -> dict[str, Any]:
     """The event without who, which table and which unit column: what `what_of` is a digest of."""
-    return {name: value for name, value in event.items() if name not in (*WHO, *UNITS)}
+    return {name: value for name, value in event.items() if name not in UNASKED}
 
 
 def terms_of(entry: Proposed) -> str:

@@ -80,9 +80,7 @@ def deployment(card: Card, answers: Mapping[str, Any], report: Report | None = N
 
     Refused: an unknown name, a value that the registry does not allow, an answer that is missing; all are named.
     """
-    opener = None if report is None else report.budget.actor  # who opened a budget is not thereby who publishes
-    publisher = [card.publisher] if card.publisher and card.publisher != opener else []
-    given = ({"data_curators": publisher} if publisher else {}) | _checked(answers)
+    given = ({"data_curators": [card.publisher]} if card.publisher else {}) | _checked(answers)
     if lacking := missing(given):
         raise ValueError(f"the registry also asks for {'; '.join(lacking)}. Answer each: --answer NAME=VALUE.")
     made: dict[str, Any] = {"url_slug": _slug(slug or card.title), "status": "Draft", "tier": 3, "deployment": {}}
