@@ -222,9 +222,10 @@ def card(
 
     `date` is today unless given; every other keyword is a field of Card, where `audit` may be what an audit gave. What
     the card is made of fills in what it knows: a run its mechanism, a training its delta and ledger, an answer its
-    typical errors. With `ledger` and `budget` the ledger is verified, and its head, the running total and what psidp enforced in a
-    curator's release are filled in; a card of what the budget did not pay for is refused. `ledger.spent(number)` gives
-    a spend. `publisher` is told or left out. `kappa` is where the psi stands that covers a run.
+    typical errors. With `ledger` and `budget` the ledger is verified, and its head, the running total and what
+    psidp enforced in a curator's release are filled in; a card of what the budget did not pay for is refused.
+    `ledger.spent(number)` gives a spend. `publisher` is told or left out. `kappa` is where the psi stands that covers
+    a run.
 
     Examples:
         >>> made = card(Guarantee(1.0), title="Mean age", date="2026-01-31")
