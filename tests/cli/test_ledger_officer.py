@@ -292,3 +292,14 @@ def test_roles_are_printed_for_psql(run):
     code, out, _ = run("ledger", "roles")
     assert code == 0
     assert "CREATE TRIGGER psidp_entries_who" in out
+
+
+def test_a_request_for_more_than_is_left_is_warned_of_on_the_command_line(run, tmp_path, clinic):
+    asked = (tmp_path / "clinic.db", "survey", "--psi", 0.9, "--purpose", "again", "--actor", "bob")
+    code, out, err = run("ledger", "request", *asked)
+    assert (code, "Request 6 asks for psi 0.9" in out) == (0, True)
+    assert err.startswith("psidp: Budget 'survey' has psi 0.842")
+    assert "psi 0.9 is asked for: approved or not, it cannot be spent before the budget is raised or reset." in err
+    code, out, err = run("ledger", "approve", tmp_path / "clinic.db", 6, "--purpose", "yes", "--actor", "ann", "--json")
+    assert (code, err) == (0, "")
+    assert "cannot be spent before" in json.loads(out)["warnings"][0]

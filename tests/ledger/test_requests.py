@@ -1,6 +1,7 @@
 """Whoever approves reads what is asked, in words that the spend is bound to."""
 
 import json
+import warnings
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -141,3 +142,36 @@ def test_an_event_too_long_to_print_is_named_by_its_digest(visits, ledger):
     spend = ledger.spend("visits", Guarantee(1.0, unit="patient"), event=event, purpose="long")
     with pytest.raises(ApprovalNeededError, match=r" --what [0-9a-f]{64}"), spend:
         pass
+
+
+def test_a_request_for_more_than_is_left_is_warned_of_when_it_is_made_and_when_it_is_approved(ledger):
+    ledger.open("survey", psi=1.0, unit="patient", purpose="a test", actor="ann", approval_above=0.3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fits = ledger.request("survey", Guarantee(0.9, unit="patient"), purpose="large", actor="bob")
+    with ledger.spend("survey", Guarantee(0.3, unit="patient"), purpose="a count"):
+        pass
+    with ledger.spend("survey", Guarantee(0.3, unit="patient"), purpose="a sum"):
+        pass
+    what = (
+        r"Budget 'survey' has psi 0\.905538 left, and psi 0\.95 is asked for: .* cannot be spent before the budget is "
+    )
+    with pytest.warns(UserWarning, match=what + "raised or reset") as seen:
+        request = ledger.request("survey", Guarantee(0.95, unit="patient"), purpose="larger", actor="bob")
+    assert seen[0].filename == __file__, "the line that asks"
+    with pytest.warns(UserWarning, match=what):
+        ledger.approve(request.id, purpose="agreed", actor="ann")
+    with pytest.warns(UserWarning, match="before the budget is raised: it is more than the whole budget"):
+        ledger.request("survey", Guarantee(1.5, unit="patient"), purpose="largest", actor="bob")
+    ledger.approve(fits.id, purpose="it fits", actor="ann")
+
+
+def test_a_request_that_waits_for_the_next_period_says_so(ledger):
+    ledger.open("monthly", psi=1.0, purpose="a test", actor="ann", approval_above=0.3, renews="month")
+    for n in range(3):
+        with ledger.spend("monthly", Guarantee(0.3), purpose=f"count {n}"):
+            pass
+    with pytest.warns(UserWarning, match="it cannot be spent before the next month"):
+        ledger.request("monthly", Guarantee(0.95), purpose="large", actor="bob")
+    with pytest.warns(UserWarning, match="kappa 0 left, and kappa 1e-9 is asked for: .* is raised: it is more than"):
+        ledger.request("monthly", Guarantee(0.5, 1e-9), purpose="may fail", actor="bob")

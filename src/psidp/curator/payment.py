@@ -117,7 +117,7 @@ def table_name(source: Any, name: str | None = None, engine: str | None = None) 
 def standing(ledger: Any, budget: str, asked: Query | CubeQuery, retry_key: str = "") -> str:
     """Whether a budget has enough for a release, and what else stands in its way, in words; nothing is spent.
 
-    Where something was asked under the retry key: that its answer comes again at no cost, or that it was another question.
+    Of a retry key that was used: that its answer comes again at no cost, or that it was another question's.
     """
     guarantee = asked.guarantee
     if retry_key and (known := _under_key(ledger, budget, asked, retry_key)):
