@@ -3,6 +3,8 @@
 import json
 import shlex
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
@@ -132,7 +134,7 @@ def test_a_refusal_after_a_denial_says_who_denied_it_and_names_the_ledger(clinic
     clinic("request", *large)
     clinic("deny", 6, "--purpose", "ask for less", "--actor", "ann")
     refusal = clinic("spend", *large, code=2)
-    assert "Request 6 for exactly this was denied by 'ann' in entry 7: 'ask for less'. Ask again: psidp" in refusal
+    assert "Request 6 for exactly this was denied by 'ann' in entry 7: 'ask for less'.\nAsk again:\npsidp" in refusal
     assert "denied" not in clinic("spend", "survey", "--psi", 0.7, "--purpose", "more", "--actor", "bob", code=2)
     clinic("request", *large)
     assert "Request 8 waits for it" in clinic("spend", *large, code=2)
@@ -286,6 +288,30 @@ def test_the_command_that_a_refused_release_prints_asks_for_exactly_that_release
     assert run(*question)[0] == 0
     assert run(*question)[0] == 2, "used once"
     clinic("verify")
+
+
+def test_a_refused_release_says_words_first_and_its_command_works_when_pasted_into_a_shell(run, clinic, tmp_path):
+    (tmp_path / "staff.csv").write_text("patient_id,ward,job\n1,A,nurse\n2,B,it's\n")
+    (tmp_path / "groups.csv").write_text("ward,job\nA,nurse\nB,it's $HOME `id`\n")
+    question = ["release", "table", tmp_path / "staff.csv", "--unit-column", "patient_id", "--count", "--psi", 0.4]
+    question += ["--by", "ward", "--by", "job", "--groups", tmp_path / "groups.csv", "--where", "job <> 'it''s'"]
+    question += ["--ledger", tmp_path / "clinic.db", "--budget", "survey", "--purpose", "Ann's question"]
+    code, _, err = run(*question)
+    words, _, command = err.partition("\nAsk for it:\n")
+    assert code == 2
+    assert words.startswith("psidp: psi 0.4 of budget 'survey' needs somebody else's approval")
+    assert 'by ward, job, 2 groups: A/nurse, B/"it\'s $HOME `id`"; of ' in words
+    assert "sha256" not in words
+    assert command.startswith(f"psidp ledger request {tmp_path / 'clinic.db'} survey --psi 0.4")
+    assert """'"'"'""" not in command.partition("--event ")[2]
+    pasted = subprocess.run(
+        ["bash", "-c", f'psidp() {{ "{sys.executable}" -m psidp "$@"; }}\n{command}'], capture_output=True, text=True
+    )
+    assert pasted.returncode == 0, pasted.stderr
+    waits = json.loads(clinic("list", "--waiting", "--json"))["waiting"][0]
+    assert 'B/"it\'s $HOME `id`"; of ' in waits["asked"]
+    clinic("approve", waits["id"], "--purpose", "fine", "--actor", "ann")
+    assert run(*question)[0] == 0
 
 
 def test_roles_are_printed_for_psql(run):

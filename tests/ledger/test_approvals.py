@@ -149,7 +149,7 @@ def test_a_curators_release_is_approved_for_its_very_question(limited):
     with Curator(visits, unit="patient", ledger=limited, budget="visits") as curator:
         with pytest.raises(psidp.errors.ApprovalNeededError) as caught:
             curator.release(ask.count(), psi=1.0, purpose="how many")
-        words = shlex.split(str(caught.value).partition("Ask for it: ")[2])
+        words = shlex.split(str(caught.value).partition("Ask for it:\n")[2])
         terms = {name: words[words.index(f"--{name}") + 1] for name in ("event", "table-unit", "actor")}
         assert json.loads(terms["event"]) == caught.value.event
         request = limited.request(

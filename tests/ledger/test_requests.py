@@ -48,7 +48,7 @@ def test_a_request_says_aggregates_columns_bounds_groups_condition_contribution_
     words = asked_in_words(request.details())
     told, _, digest = words.partition(" [sha256 ")
     assert told == (
-        "count (contribution 2); mean of cost (lower 0, upper 50, contribution 2); by ward, 2 groups: 'A', 'B'; of "
+        "count (contribution 2); mean of cost (lower 0, upper 50, contribution 2); by ward, 2 groups: A, B; of "
         f"{visits.resolve()}; where cost > 6"
     )
     assert len(digest) == 65
@@ -78,7 +78,7 @@ def test_every_kind_of_question_has_words(visits, ledger):
     price = ask.ratio(ask.sum("cost", 0, 50), ask.count())
     for asked, words in (
         (ask.quantiles("cost", range(100), at=(0.5,)), "0, 1, 2"),
-        (ask.sum("cost", bounds="auto"), "bounds 'auto'"),
+        (ask.sum("cost", bounds="auto"), "bounds auto"),
         (price, "ratio of sum of cost to count (sum of cost (lower 0, upper 50); count; contribution 1)"),
     ):
         assert words in question_of(ledger, visits, asked)["question"]
@@ -89,6 +89,22 @@ def test_every_kind_of_question_has_words(visits, ledger):
     many = question_of(ledger, visits, ask.count(), by="ward", groups=["x" * 60 + str(n) for n in range(900)])
     assert "(900 in all)" in many["question"]
     assert len(many["question"]) < 1_700
+
+
+def test_keys_of_several_columns_are_told_together_and_text_that_is_no_word_in_quotes(visits, ledger):
+    wards = [f"ward-{n}" for n in range(16)]
+    keys = [(ward, room) for ward in wards for room in (1, 2, 20)]
+    pq.write_table(VISITS.append_column("room", pa.array([1, 2, 20, 1])), visits)
+    words = question_of(ledger, visits, ask.count(), by=("ward", "room"), groups=keys)["question"]
+    assert "by ward, room, 48 groups: ward-0/1, ward-0/2, ward-0/20, ward-1/1, " in words
+    assert "ward-15/20; of " in words, "all of them"
+    odd = ["9E", "None", "1e5", "a b", "it's", "a/b", "x,y"]
+    words = question_of(ledger, visits, ask.count(), by="ward", groups=odd)["question"]
+    assert """7 groups: 9E, 'None', '1e5', 'a b', "it's", 'a/b', 'x,y'; of """ in words
+    many = [f"a ward of a long name, number {n}" for n in range(900)]
+    words = question_of(ledger, visits, ask.count(), by="ward", groups=many, where="cost > 6")["question"]
+    assert "(900 in all); of " in words
+    assert "; where cost > 6 [sha256 " in words, "place and condition are never cut off by groups"
 
 
 def test_a_cube_has_words_too(visits, ledger):
