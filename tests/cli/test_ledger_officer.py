@@ -329,3 +329,40 @@ def test_a_request_for_more_than_is_left_is_warned_of_on_the_command_line(run, t
     code, out, err = run("ledger", "approve", tmp_path / "clinic.db", 6, "--purpose", "yes", "--actor", "ann", "--json")
     assert (code, err) == (0, "")
     assert "cannot be spent before" in json.loads(out)["warnings"][0]
+
+
+def test_a_ledger_and_its_export_that_were_swapped_are_told_apart(run, clinic, tmp_path):
+    export = tmp_path / "clinic.jsonl"
+    clinic("export", "-o", export)
+    before = export.read_bytes()
+    code, _, err = run("ledger", "import", export, tmp_path / "clinic.db")
+    assert code == 2
+    assert f"FILE (what psidp ledger export wrote) must be lines of JSON, got '{tmp_path / 'clinic.db'}'" in err
+    assert "psidp ledger import LEDGER FILE" in err
+    assert export.read_bytes() == before
+    export.write_bytes(before.replace(b"mean age", b"mean \xff\xfe ", 1))
+    code, _, err = run("ledger", "import", tmp_path / "new.db", export)
+    assert (code, "is not what was written" in err, "codec" in err) == (2, True, False)
+
+
+@pytest.mark.parametrize(
+    ("number", "what"),
+    [
+        (1, "entry 1 is a change of budget 'survey' (opened)"),
+        (2, "entry 2 is a spend"),
+        (4, "entry 4 is the approval of request 3"),
+        (99, "no entry has that number"),
+    ],
+)
+def test_an_entry_that_is_no_request_is_called_what_it_is(clinic, number, what):
+    for command in ("approve", "deny"):
+        refusal = clinic(command, number, "--purpose", "fine", "--actor", "ann", code=2)
+        assert f"must be that of a request, got {number}: {what}. psidp ledger list --waiting" in refusal
+
+
+def test_an_answer_is_called_an_answer(tmp_path, run):
+    with psidp.Ledger(tmp_path / "answers.db") as ledger:
+        ledger.open("survey", psi=1.0, purpose="a test", actor="ann")
+        psidp.GaussianMechanism(1.0, 4.0, ledger=ledger, budget="survey").release(1.0, purpose="n", retry_key="k")
+    err = run("ledger", "approve", tmp_path / "answers.db", 3, "--purpose", "fine", "--actor", "bob")[2]
+    assert "got 3: entry 3 is the answer to entry 2. " in err

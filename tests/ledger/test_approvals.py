@@ -114,7 +114,7 @@ def test_a_denied_request_is_not_approved_and_a_denied_approval_not_used(limited
     limited.approve(second.id, purpose="yes", actor="ann")
     limited.deny(second.id, purpose="I think again", actor="cem")
     refused(limited)
-    with pytest.raises(ValueError, match="must be a request's, got 1"):
+    with pytest.raises(ValueError, match="must be that of a request, got 1"):
         limited.approve(1, purpose="yes", actor="ann")
     limited.verify()
 

@@ -68,16 +68,29 @@ def answered(log: EntryLog, state: str, request: int, actor: str, purpose: str, 
     check_text("purpose", purpose)
     asked = log.entry(request)
     if asked is None or asked.state != "requested":
-        found = "none" if asked is None else f"one that is {asked.state}"
+        found = "no entry has that number" if asked is None else f"entry {request} is {_is(asked)}"
         raise ValueError(
-            f"request (number of the entry that asks) must be a request's, got {request}: {found}. psidp ledger list "
-            "--waiting shows those that wait."
+            f"request (number of the entry that asks) must be that of a request, got {request}: {found}. psidp ledger "
+            "list --waiting shows the requests that wait."
         )
     event: dict[str, Any] = {"kind": state}
     if state == "approved":
         _check_somebody_else(asked, actor)
         event |= {"until": until(log.now(log.last()), days), "terms": asked.details()["terms"]}
     return log.append(asked.budget, state, signed(event, actor), refers=request, purpose=purpose)
+
+
+def _is(entry: Entry) -> str:
+    """What an entry is, for whoever took it for a request."""
+    kinds = {
+        "spent": "a spend",
+        "answered": f"the answer to entry {entry.refers}",
+        "withheld": f"a note on entry {entry.refers}",
+        "interrupted": f"a note on entry {entry.refers}",
+        "approved": f"the approval of request {entry.refers}",
+        "denied": f"the denial of request {entry.refers}",
+    }
+    return kinds.get(entry.state, f"a change of budget {entry.budget!r} ({entry.state})")
 
 
 def beyond_budget(access: Access, log: EntryLog, budget: str, guarantee: Guarantee, partition: str) -> str:
