@@ -1,6 +1,7 @@
 """psidp ledger as an officer uses it: every question is answered from the command line alone."""
 
 import json
+import re
 import shlex
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 import psidp
 import psidp.errors
+from psidp.cli import tables
 from psidp.present import ledger_report
 
 
@@ -366,3 +368,22 @@ def test_an_answer_is_called_an_answer(tmp_path, run):
         psidp.GaussianMechanism(1.0, 4.0, ledger=ledger, budget="survey").release(1.0, purpose="n", retry_key="k")
     err = run("ledger", "approve", tmp_path / "answers.db", 3, "--purpose", "fine", "--actor", "bob")[2]
     assert "got 3: entry 3 is the answer to entry 2. " in err
+
+
+def test_in_a_pipe_a_list_is_as_wide_as_its_content(clinic, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    purpose = "departure delays by airport and airline, for the annual report " * 3
+    clinic("spend", "survey", "--psi", 0.1, "--purpose", purpose.strip(), "--table", "flights.csv", "--actor", "bob")
+    out = clinic("list")
+    (line,) = [line for line in out.splitlines() if line.startswith(" 6 ")]
+    assert "flights.csv" in line
+    assert purpose.strip() in line
+    assert "Together psi" in out.splitlines()[-1]
+    assert out.splitlines()[-1].endswith("squares of psi add up.")
+
+
+def test_on_a_terminal_a_list_keeps_to_its_width(clinic, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(tables.console, "_force_terminal", True)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", clinic("list")).splitlines()
+    assert max(map(len, lines)) <= 60
