@@ -126,7 +126,8 @@ def _budget(card: Card, report: Report | None) -> str:
     every = f" in each {b.renews}" if b.renews else ", once"
     limit = "" if report.above is None else f" A spend above psi {report.above:g} needs somebody else's approval."
     changes = ", ".join(
-        f"{e.state} on {e.time[:10]} by {e.details().get('by', 'the calendar')}" for e in report.changes
+        f"{e.what()} on {e.time[:10]} by {e.details().get('by', 'the calendar')}"
+        for e in sorted((*report.changes, *report.asked), key=lambda e: e.id)
     )
     return (
         f"Budget {b.name} allows psi {down(report.cap.psi)} per {b.unit}{every}. Spent: psi {up(report.spent.psi)}; "

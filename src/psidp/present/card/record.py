@@ -31,11 +31,13 @@ from psidp.symbols import symbol
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger
 
-__all__ = ["Audited", "Card", "Mechanism", "Scope", "Total", "TypicalError", "card", "mechanism_of"]
+__all__ = ["UNTITLED", "Audited", "Card", "Mechanism", "Scope", "Total", "TypicalError", "card", "mechanism_of"]
 
 Run = DPSGD | BandMF | FixedOrder | RandomAllocation
 FORM, OLD = "psidp.card/2", "psidp.card/1"
 """The form that is written, and one that is read too: its sentences had other words."""
+UNTITLED = "Privacy card"
+"""The title of a card that was told none."""
 KAPPA = 1e-10
 """Failure probability with which a curve becomes one psi, unless told."""
 SAME = 1e-6
@@ -51,7 +53,7 @@ class Card:
     """
 
     guarantee: Guarantee
-    title: str = "Privacy card"
+    title: str = UNTITLED
     regret: float = 0.0
     prior: float = 0.1
     mechanism: Mechanism = field(default_factory=Mechanism)
