@@ -1,13 +1,17 @@
 """psidp ledger as an officer uses it: every question is answered from the command line alone."""
 
 import json
+import re
 import shlex
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
 import psidp
 import psidp.errors
+from psidp.cli import tables
 from psidp.present import ledger_report
 
 
@@ -132,7 +136,7 @@ def test_a_refusal_after_a_denial_says_who_denied_it_and_names_the_ledger(clinic
     clinic("request", *large)
     clinic("deny", 6, "--purpose", "ask for less", "--actor", "ann")
     refusal = clinic("spend", *large, code=2)
-    assert "Request 6 for exactly this was denied by 'ann' in entry 7: 'ask for less'. Ask again: psidp" in refusal
+    assert "Request 6 for exactly this was denied by 'ann' in entry 7: 'ask for less'.\nAsk again:\npsidp" in refusal
     assert "denied" not in clinic("spend", "survey", "--psi", 0.7, "--purpose", "more", "--actor", "bob", code=2)
     clinic("request", *large)
     assert "Request 8 waits for it" in clinic("spend", *large, code=2)
@@ -288,7 +292,98 @@ def test_the_command_that_a_refused_release_prints_asks_for_exactly_that_release
     clinic("verify")
 
 
+def test_a_refused_release_says_words_first_and_its_command_works_when_pasted_into_a_shell(run, clinic, tmp_path):
+    (tmp_path / "staff.csv").write_text("patient_id,ward,job\n1,A,nurse\n2,B,it's\n")
+    (tmp_path / "groups.csv").write_text("ward,job\nA,nurse\nB,it's $HOME `id`\n")
+    question = ["release", "table", tmp_path / "staff.csv", "--unit-column", "patient_id", "--count", "--psi", 0.4]
+    question += ["--by", "ward", "--by", "job", "--groups", tmp_path / "groups.csv", "--where", "job <> 'it''s'"]
+    question += ["--ledger", tmp_path / "clinic.db", "--budget", "survey", "--purpose", "Ann's question"]
+    code, _, err = run(*question)
+    words, _, command = err.partition("\nAsk for it:\n")
+    assert code == 2
+    assert words.startswith("psidp: psi 0.4 of budget 'survey' needs somebody else's approval")
+    assert 'by ward, job, 2 groups: A/nurse, B/"it\'s $HOME `id`"; of ' in words
+    assert "sha256" not in words
+    assert command.startswith(f"psidp ledger request {tmp_path / 'clinic.db'} survey --psi 0.4")
+    assert """'"'"'""" not in command.partition("--event ")[2]
+    pasted = subprocess.run(
+        ["bash", "-c", f'psidp() {{ "{sys.executable}" -m psidp "$@"; }}\n{command}'], capture_output=True, text=True
+    )
+    assert pasted.returncode == 0, pasted.stderr
+    waits = json.loads(clinic("list", "--waiting", "--json"))["waiting"][0]
+    assert 'B/"it\'s $HOME `id`"; of ' in waits["asked"]
+    clinic("approve", waits["id"], "--purpose", "fine", "--actor", "ann")
+    assert run(*question)[0] == 0
+
+
 def test_roles_are_printed_for_psql(run):
     code, out, _ = run("ledger", "roles")
     assert code == 0
     assert "CREATE TRIGGER psidp_entries_who" in out
+
+
+def test_a_request_for_more_than_is_left_is_warned_of_on_the_command_line(run, tmp_path, clinic):
+    asked = (tmp_path / "clinic.db", "survey", "--psi", 0.9, "--purpose", "again", "--actor", "bob")
+    code, out, err = run("ledger", "request", *asked)
+    assert (code, "Request 6 asks for psi 0.9" in out) == (0, True)
+    assert err.startswith("psidp: Budget 'survey' has psi 0.842")
+    assert "psi 0.9 is asked for: approved or not, it cannot be spent before the budget is raised or reset." in err
+    code, out, err = run("ledger", "approve", tmp_path / "clinic.db", 6, "--purpose", "yes", "--actor", "ann", "--json")
+    assert (code, err) == (0, "")
+    assert "cannot be spent before" in json.loads(out)["warnings"][0]
+
+
+def test_a_ledger_and_its_export_that_were_swapped_are_told_apart(run, clinic, tmp_path):
+    export = tmp_path / "clinic.jsonl"
+    clinic("export", "-o", export)
+    before = export.read_bytes()
+    code, _, err = run("ledger", "import", export, tmp_path / "clinic.db")
+    assert code == 2
+    assert f"FILE (what psidp ledger export wrote) must be lines of JSON, got '{tmp_path / 'clinic.db'}'" in err
+    assert "psidp ledger import LEDGER FILE" in err
+    assert export.read_bytes() == before
+    export.write_bytes(before.replace(b"mean age", b"mean \xff\xfe ", 1))
+    code, _, err = run("ledger", "import", tmp_path / "new.db", export)
+    assert (code, "is not what was written" in err, "codec" in err) == (2, True, False)
+
+
+@pytest.mark.parametrize(
+    ("number", "what"),
+    [
+        (1, "entry 1 is a change of budget 'survey' (opened)"),
+        (2, "entry 2 is a spend"),
+        (4, "entry 4 is the approval of request 3"),
+        (99, "no entry has that number"),
+    ],
+)
+def test_an_entry_that_is_no_request_is_called_what_it_is(clinic, number, what):
+    for command in ("approve", "deny"):
+        refusal = clinic(command, number, "--purpose", "fine", "--actor", "ann", code=2)
+        assert f"must be that of a request, got {number}: {what}. psidp ledger list --waiting" in refusal
+
+
+def test_an_answer_is_called_an_answer(tmp_path, run):
+    with psidp.Ledger(tmp_path / "answers.db") as ledger:
+        ledger.open("survey", psi=1.0, purpose="a test", actor="ann")
+        psidp.GaussianMechanism(1.0, 4.0, ledger=ledger, budget="survey").release(1.0, purpose="n", retry_key="k")
+    err = run("ledger", "approve", tmp_path / "answers.db", 3, "--purpose", "fine", "--actor", "bob")[2]
+    assert "got 3: entry 3 is the answer to entry 2. " in err
+
+
+def test_in_a_pipe_a_list_is_as_wide_as_its_content(clinic, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    purpose = "departure delays by airport and airline, for the annual report " * 3
+    clinic("spend", "survey", "--psi", 0.1, "--purpose", purpose.strip(), "--table", "flights.csv", "--actor", "bob")
+    out = clinic("list")
+    (line,) = [line for line in out.splitlines() if line.startswith(" 6 ")]
+    assert "flights.csv" in line
+    assert purpose.strip() in line
+    assert "Together psi" in out.splitlines()[-1]
+    assert out.splitlines()[-1].endswith("squares of psi add up.")
+
+
+def test_on_a_terminal_a_list_keeps_to_its_width(clinic, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(tables.console, "_force_terminal", True)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", clinic("list")).splitlines()
+    assert max(map(len, lines)) <= 60

@@ -194,7 +194,7 @@ def test_json_has_no_infinity_but_says_inf(run):
             "'no/such/folder/file.csv' cannot be used: No such file or directory. Check the path",
         ),
         ("ledger head no/such/ledger.db", "there is no ledger at no/such/ledger.db."),
-        ("explain --psi abc", "Invalid value for '--psi'"),
+        ("explain --psi abc", "'abc'"),
         ("nonsense", "No such command"),
     ],
 )

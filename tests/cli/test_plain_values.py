@@ -44,11 +44,44 @@ def test_every_word_is_read_or_refused_as_typer_reads_it(option: str) -> None:
 
 
 def _read(command: Any, arguments: list[str]) -> dict[str, str] | str:
-    """What each option became, as text since NaN is not itself, or the refusal."""
+    """What each option became, as text since NaN is not itself, or that it was refused."""
     try:
         return {name: repr(value) for name, value in command.make_context("show", list(arguments)).params.items()}
-    except BadParameter as refused:
-        return refused.format_message()
+    except (BadParameter, ValueError):
+        return "refused"
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (
+            "explain --psi half",
+            "--psi (sensitivity index Delta/sigma) must be a number, got 'half'. Write it in digits, w",
+        ),
+        ("explain --psi 0,1", "(sensitivity index Delta/sigma) must be a number, got '0,1'. Write 0.1, with a point."),
+        ("explain --psi=-,5", "got '-,5'. Write -.5, with a point."),
+        ("explain --sigma 1,000,000", "got '1,000,000'. Write 1000000, without commas."),
+        (
+            "card --regret 10%",
+            "--regret (how far psi overstates the loss, [0, 1]) must be a number, got '10%'. Write it",
+        ),
+        (
+            "ledger list x.db --size 1.5",
+            "--size (entries of a page) must be a whole number, got '1.5'. Write it in digits",
+        ),
+        (
+            "ledger approve x.db two --purpose y",
+            "REQUEST (the number of the request's entry) must be a whole number, got",
+        ),
+    ],
+)
+def test_a_number_that_is_none_is_repeated_and_the_refusal_says_how_to_write_it(run: Any, words: str, refusal: str):
+    code, _, err = run(*words.split())
+    assert code == 2
+    if hasattr(typer.main.get_command(_command()).params[0], "type_descriptor"):  # from Typer 0.29 on
+        assert (err.startswith("psidp: "), err.count("\n"), refusal in err) == (True, 1, True), err
+    else:
+        assert "is not a valid" in err
 
 
 def test_a_conversion_on_the_command_line_does_not_load_pydantic() -> None:

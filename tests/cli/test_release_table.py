@@ -39,6 +39,25 @@ def files(tmp_path):
     return tmp_path
 
 
+def test_a_plan_under_a_retry_key_says_that_the_stored_answer_costs_nothing(psidp, files):
+    paid = [
+        "--unit-column",
+        "patient_id",
+        "--count",
+        "--psi",
+        0.9,
+        "--ledger",
+        files / "ledger.db",
+        "--budget",
+        "survey",
+    ]
+    assert psidp(files / "visits.parquet", *paid, "--retry-key", "k")[0] == 0
+    code, out, _ = psidp(files / "visits.parquet", *paid, "--retry-key", "k", "--plan")
+    assert (code, "comes again and costs nothing" in out, "refused: " in out) == (0, True, False)
+    code, out, _ = psidp(files / "visits.parquet", *paid, "--retry-key", "another", "--plan")
+    assert "less than this release needs: it would be refused" in out
+
+
 def test_the_line_of_the_help_works(psidp, files):
     words = [
         "--unit-column",

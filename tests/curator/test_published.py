@@ -168,6 +168,35 @@ def test_a_workbook_holds_every_number_and_text_stays_text(tmp_path):
         given.excel(tmp_path / "answer.xls")
 
 
+@pytest.mark.parametrize(
+    ("keys", "cells"),
+    [
+        (["1", "12", "-3"], [1, 12, -3]),
+        (["1", None, "0"], [1, None, 0]),
+        (["01", "12", "3"], ["01", "12", "3"]),
+        (["1", "x", "3"], ["1", "x", "3"]),
+        (["1", "1" * 16, "3"], ["1", "1" * 16, "3"]),
+        ([2013, 2014, 2015], [2013, 2014, 2015]),
+    ],
+)
+def test_groups_that_are_whole_numbers_are_numbers_in_a_workbook(tmp_path, keys, cells):
+    openpyxl = pytest.importorskip("openpyxl")
+    given = answer(*(number(1.0, 1.0) for _ in keys), keys=keys)
+    sheet = openpyxl.load_workbook(given.excel(tmp_path / "answer.xlsx"))["answer"]
+    assert [row[0] for row in sheet.iter_rows(values_only=True, min_row=2)] == cells
+
+
+def test_a_workbook_for_readers_says_nothing_of_what_a_budget_has_left_or_who_asked_before(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    given = answer(number(1.0, 1.0)).settled("Budget 'survey' has psi = 0.173205 left.", True)
+    assert "was answered before" in given.summary()
+    notes = openpyxl.load_workbook(given.excel(tmp_path / "answer.xlsx"))["notes"].iter_rows(values_only=True)
+    words = " ".join(str(row[0]) for row in notes)
+    assert "It cost psi = 0.5" in words
+    assert "Budget" not in words
+    assert "answered before" not in words
+
+
 def test_without_openpyxl_the_refusal_names_the_install_line(monkeypatch, tmp_path):
     real = builtins.__import__
 

@@ -70,6 +70,29 @@ def test_the_same_question_under_the_same_key_costs_once(curator, kept):
     assert states(kept).count("spent") == 1
 
 
+def test_a_plan_under_a_key_says_that_the_stored_answer_comes_again_or_that_another_question_is_refused(curator, kept):
+    def plan(psi, key):
+        return curator.plan(ask.count(), by="ward", groups=["A", "B"], psi=psi, retry_key=key).notes[-1]
+
+    assert plan(0.9, "k").endswith("left, enough for this release.")
+    curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.9, retry_key="k")
+    assert "less than this release needs: it would be refused." in plan(0.9, "")
+    assert "the answer to this very question is stored, in entry 3: it comes again and costs nothing." in plan(0.9, "k")
+    assert curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.9, retry_key="k").stored
+    assert "was used for another question, in entry 2: the release would be refused." in plan(0.1, "k")
+    kept.pause("survey", purpose="an audit", actor="Ann")
+    assert "costs nothing" in plan(0.9, "k")
+    assert curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.9, retry_key="k").stored, "also when paused"
+
+
+def test_a_plan_of_what_was_paid_and_not_answered_under_its_key_says_that_it_is_paid_again(curator, monkeypatch):
+    monkeypatch.setattr("psidp.curator.curator.answer_of", None)
+    with pytest.raises(TypeError):
+        curator.release(ask.count(), psi=0.9, retry_key="k")
+    note = curator.plan(ask.count(), psi=0.9, retry_key="k").notes[-1]
+    assert "less than this release needs: it would be refused." in note
+
+
 def test_another_table_or_another_key_is_another_question(kept):
     """Not the stored answer of what was not asked: None is no 'None', and the wards of 2025 are not those of 2026."""
     curator = Curator(ROWS, unit="patient", ledger=kept, budget="survey")

@@ -1,6 +1,7 @@
 """Whoever approves reads what is asked, in words that the spend is bound to."""
 
 import json
+import warnings
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -47,7 +48,7 @@ def test_a_request_says_aggregates_columns_bounds_groups_condition_contribution_
     words = asked_in_words(request.details())
     told, _, digest = words.partition(" [sha256 ")
     assert told == (
-        "count (contribution 2); mean of cost (lower 0, upper 50, contribution 2); by ward, 2 groups: 'A', 'B'; of "
+        "count (contribution 2); mean of cost (lower 0, upper 50, contribution 2); by ward, 2 groups: A, B; of "
         f"{visits.resolve()}; where cost > 6"
     )
     assert len(digest) == 65
@@ -77,7 +78,7 @@ def test_every_kind_of_question_has_words(visits, ledger):
     price = ask.ratio(ask.sum("cost", 0, 50), ask.count())
     for asked, words in (
         (ask.quantiles("cost", range(100), at=(0.5,)), "0, 1, 2"),
-        (ask.sum("cost", bounds="auto"), "bounds 'auto'"),
+        (ask.sum("cost", bounds="auto"), "bounds auto"),
         (price, "ratio of sum of cost to count (sum of cost (lower 0, upper 50); count; contribution 1)"),
     ):
         assert words in question_of(ledger, visits, asked)["question"]
@@ -88,6 +89,22 @@ def test_every_kind_of_question_has_words(visits, ledger):
     many = question_of(ledger, visits, ask.count(), by="ward", groups=["x" * 60 + str(n) for n in range(900)])
     assert "(900 in all)" in many["question"]
     assert len(many["question"]) < 1_700
+
+
+def test_keys_of_several_columns_are_told_together_and_text_that_is_no_word_in_quotes(visits, ledger):
+    wards = [f"ward-{n}" for n in range(16)]
+    keys = [(ward, room) for ward in wards for room in (1, 2, 20)]
+    pq.write_table(VISITS.append_column("room", pa.array([1, 2, 20, 1])), visits)
+    words = question_of(ledger, visits, ask.count(), by=("ward", "room"), groups=keys)["question"]
+    assert "by ward, room, 48 groups: ward-0/1, ward-0/2, ward-0/20, ward-1/1, " in words
+    assert "ward-15/20; of " in words, "all of them"
+    odd = ["9E", "None", "1e5", "a b", "it's", "a/b", "x,y"]
+    words = question_of(ledger, visits, ask.count(), by="ward", groups=odd)["question"]
+    assert """7 groups: 9E, 'None', '1e5', 'a b', "it's", 'a/b', 'x,y'; of """ in words
+    many = [f"a ward of a long name, number {n}" for n in range(900)]
+    words = question_of(ledger, visits, ask.count(), by="ward", groups=many, where="cost > 6")["question"]
+    assert "(900 in all); of " in words
+    assert "; where cost > 6 [sha256 " in words, "place and condition are never cut off by groups"
 
 
 def test_a_cube_has_words_too(visits, ledger):
@@ -141,3 +158,36 @@ def test_an_event_too_long_to_print_is_named_by_its_digest(visits, ledger):
     spend = ledger.spend("visits", Guarantee(1.0, unit="patient"), event=event, purpose="long")
     with pytest.raises(ApprovalNeededError, match=r" --what [0-9a-f]{64}"), spend:
         pass
+
+
+def test_a_request_for_more_than_is_left_is_warned_of_when_it_is_made_and_when_it_is_approved(ledger):
+    ledger.open("survey", psi=1.0, unit="patient", purpose="a test", actor="ann", approval_above=0.3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fits = ledger.request("survey", Guarantee(0.9, unit="patient"), purpose="large", actor="bob")
+    with ledger.spend("survey", Guarantee(0.3, unit="patient"), purpose="a count"):
+        pass
+    with ledger.spend("survey", Guarantee(0.3, unit="patient"), purpose="a sum"):
+        pass
+    what = (
+        r"Budget 'survey' has psi 0\.905538 left, and psi 0\.95 is asked for: .* cannot be spent before the budget is "
+    )
+    with pytest.warns(UserWarning, match=what + "raised or reset") as seen:
+        request = ledger.request("survey", Guarantee(0.95, unit="patient"), purpose="larger", actor="bob")
+    assert seen[0].filename == __file__, "the line that asks"
+    with pytest.warns(UserWarning, match=what):
+        ledger.approve(request.id, purpose="agreed", actor="ann")
+    with pytest.warns(UserWarning, match="before the budget is raised: it is more than the whole budget"):
+        ledger.request("survey", Guarantee(1.5, unit="patient"), purpose="largest", actor="bob")
+    ledger.approve(fits.id, purpose="it fits", actor="ann")
+
+
+def test_a_request_that_waits_for_the_next_period_says_so(ledger):
+    ledger.open("monthly", psi=1.0, purpose="a test", actor="ann", approval_above=0.3, renews="month")
+    for n in range(3):
+        with ledger.spend("monthly", Guarantee(0.3), purpose=f"count {n}"):
+            pass
+    with pytest.warns(UserWarning, match="it cannot be spent before the next month"):
+        ledger.request("monthly", Guarantee(0.95), purpose="large", actor="bob")
+    with pytest.warns(UserWarning, match="kappa 0 left, and kappa 1e-9 is asked for: .* is raised: it is more than"):
+        ledger.request("monthly", Guarantee(0.5, 1e-9), purpose="may fail", actor="bob")

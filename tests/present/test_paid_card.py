@@ -2,10 +2,13 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 
 import psidp
-from psidp import DPSGD, Guarantee, card
+from psidp import DPSGD, Guarantee, ask, card
+from psidp.present.card.front import front
+from psidp.present.evaluation import evaluation
 
 G = {"unit": "patient"}
 RUN = DPSGD(noise_multiplier=1.0, sampling_rate=0.01, steps=1000, unit="patient")
@@ -100,3 +103,94 @@ def test_on_the_command_line_a_card_of_an_entry_needs_its_number_alone(clinic, t
         assert code == 2
         assert refusal in err
     assert "goes with --ledger" in run("card", "--entry", 2)[2]
+
+
+HAND = "none was enforced here. The promise holds only where no patient moves the numbers further"
+
+
+@pytest.fixture
+def released(tmp_path):
+    """A budget from which a curator released with a stored answer (2, 3), without one (4), and a cube (5, 6)."""
+    rows = pa.table({"patient": [1, 1, 2, 3], "ward": ["A", "B", "A", "A"]})
+    with psidp.Ledger(tmp_path / "released.db", actor="bob") as ledger:
+        ledger.open("clinic", psi=2.0, unit="patient", actor="Ann", purpose="a survey")
+        curator = psidp.Curator(rows, "patient", ledger=ledger, budget="clinic")
+        curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.5, contribution=4, retry_key="k", purpose="c")
+        curator.release(ask.count(), psi=0.4, purpose="once more")
+        curator.cube({"ward": ["A", "B"]}, ask.up_to(1), psi=0.3, retry_key="cube", purpose="a cube")
+        yield ledger
+
+
+def limit(made):
+    return front(made).bound
+
+
+def test_a_curators_entry_tells_limit_and_errors_of_its_stored_answer(released):
+    rows = pa.table({"patient": [1], "ward": ["A"]})
+    curator = psidp.Curator(rows, "patient", protects="patient")
+    answer = curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.5, contribution=4)
+    made, plain = card(released.spent(2), ledger=released, budget="clinic"), card(answer)
+    assert made.scope.contribution_bound == plain.scope.contribution_bound
+    assert "count: one patient adds at most 4 rows' worth" in limit(made)
+    assert (made.errors, made.mechanism) == (plain.errors, plain.mechanism)
+    cube = card(released.spent(5), ledger=released, budget="clinic")
+    assert "one patient" in limit(cube)
+    assert cube.errors[0].statistic == "count in a cell of ward"
+    for one in (made, cube):
+        assert psidp.Card.from_json(one.to_json()) == one
+
+
+def test_a_curators_entry_without_a_stored_answer_says_that_psidp_clipped(released):
+    made = card(released.spent(4), ledger=released, budget="clinic")
+    assert limit(made).endswith(
+        "adds: psidp clipped it before noise was drawn; the ledger holds no answer that says how far."
+    )
+    assert made.errors == ()
+    assert made.mechanism.name == "Gaussian noise on clipped totals"
+    again = card(Guarantee(0.4, **G), ledger=released, budget="clinic")
+    assert limit(again) == limit(made), "the spend of that price"
+
+
+def test_the_card_of_a_budget_says_in_which_releases_psidp_clipped(released):
+    made = card(released.report("clinic"), ledger=released, budget="clinic")
+    assert (
+        "adds: psidp clipped it in every release: entry 2 (c), count: one patient adds at most 4 rows' worth"
+        in limit(made)
+    )
+    assert "entry 4 (once more), the ledger holds no answer that says how far; entry 5 (a cube), " in limit(made)
+    assert made.errors[0].statistic == "count of a group (c)"
+    with released.spend("clinic", Guarantee(0.1, **G), purpose="by hand"):
+        pass
+    made = card(released.report("clinic"), ledger=released, budget="clinic")
+    assert "psidp clipped it in 3 of 4 releases: " in limit(made)
+    assert "In the others none was enforced here, and the promise holds only where no patient moves" in limit(made)
+    assert HAND in limit(card(released.spent(7), ledger=released, budget="clinic"))
+    assert "a card that is made with the ledger says in which releases" in limit(card(released.report("clinic")))
+
+
+def test_what_was_entered_by_hand_keeps_its_words(clinic):
+    for promise in (clinic.spent(2), clinic.spent(3), clinic.spent(6), clinic.report("clinic"), Guarantee(0.6, **G)):
+        assert HAND in limit(card(promise, ledger=clinic, budget="clinic"))
+
+
+def test_an_evaluation_repeats_the_cards_limit(released, clinic):
+    for ledger in (released, clinic):
+        made = card(ledger.spent(2), ledger=ledger, budget="clinic")
+        (point,) = [p for p in evaluation(made, ledger.report("clinic")) if p.heading == "Clipping and sensitivity"]
+        assert point.answer.startswith(limit(made))
+        assert ". ." not in point.answer
+
+
+def test_an_aircraft_has_its_article(tmp_path):
+    with psidp.Ledger(tmp_path / "flights.db") as ledger:
+        ledger.open("flights", psi=1.0, unit="aircraft", actor="Ann", purpose="a survey")
+        made = card(ledger.report("flights"), ledger=ledger, budget="flights")
+        page = " ".join(point.answer for point in evaluation(made, ledger.report("flights")))
+    assert "budgets that protect an aircraft" in page
+
+
+def test_a_publisher_is_told_or_left_out(clinic, tmp_path, run):
+    paid = ("card", "--ledger", tmp_path / "clinic.db", "--format", "json")
+    for which in (("--entry", 2), ("--budget", "clinic"), ("--budget", "clinic", "--psi", 0.6)):
+        assert json.loads(run(*paid, *which)[1])["publisher"] == ""
+        assert json.loads(run(*paid, *which, "--publisher", "Ann")[1])["publisher"] == "Ann"

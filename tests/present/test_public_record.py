@@ -74,12 +74,12 @@ def test_every_question_is_a_field_of_the_schema_with_the_same_allowed_values():
 
 def test_every_required_field_is_filled_or_asked_for_by_name():
     required = SCHEMA["properties"]["deployment"]["properties"]["basic"]["required"]
-    known = set(registry.deployment(card(Guarantee(1.0)), ANSWERS)["deployment"]["basic"])
+    known = set(registry.deployment(card(Guarantee(1.0), title="Visits"), ANSWERS)["deployment"]["basic"])
     assert set(required) <= known
     for name in ANSWERS:
         rest = {other: value for other, value in ANSWERS.items() if other != name}
         with pytest.raises(ValueError, match=rf"the registry also asks for {name} \("):
-            registry.deployment(card(Guarantee(1.0)), rest)
+            registry.deployment(card(Guarantee(1.0), title="Visits"), rest)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,59 @@ def test_every_required_field_is_filled_or_asked_for_by_name():
 )
 def test_an_answer_that_the_registry_does_not_take_is_refused(wrong, why):
     with pytest.raises(ValueError, match=why):
-        registry.deployment(card(Guarantee(1.0)), ANSWERS | wrong)
+        registry.deployment(card(Guarantee(1.0), title="Visits"), ANSWERS | wrong)
+
+
+def test_all_that_is_wrong_or_missing_is_asked_for_at_once():
+    some = {name: ANSWERS[name] for name in ("data_curators", "justification")}
+    wrong = some | {"data_product_type": "Numbers", "access_type": "Both"}
+    with pytest.raises(ValueError, match=r"data_product_type .* must be one of Summary statistics") as refusal:
+        registry.deployment(card(Guarantee(1.0)), wrong)
+    said = str(refusal.value)
+    for name in ANSWERS:
+        assert (f"{name} (" in said) == (name not in some), name
+    assert "title (what was released" in said
+    assert "--answers FILE" in said
+
+
+def test_a_form_is_written_filled_in_and_read(run, tmp_path):
+    form, entry = tmp_path / "answers.txt", tmp_path / "registry.yaml"
+    words = ("card", "--psi", 1, "--title", "Visits, 2026", "--registry", entry, "--answers", form)
+    code, _, err = run(*words)
+    assert (code, f"{form} is a form now" in err, entry.exists()) == (2, True, False)
+    text = form.read_text()
+    for name, question in registry.QUESTIONS.items():
+        assert f"# {registry.described(name)}\n{name} =\n" in text
+        assert question.asks in text
+    assert "# how accuracy was measured, and for whom it is enough\nutility =\n" in text
+    assert text.count("\njustification =\n") == 1, "asked once where both ask"
+    code, _, err = run(*words)
+    assert (code, all(f"{name} (" in err for name in ANSWERS)) == (2, True), "an empty form answers nothing"
+    for name, value in ANSWERS.items():
+        lines = [value] if isinstance(value, str) else value
+        text = text.replace(f"\n{name} =\n", "\n" + "".join(f"{name} = {one.splitlines()[0]}\n" for one in lines))
+    form.write_text(text)
+    assert run(*words)[0] == 0
+    made = yaml.safe_load(entry.read_text())
+    assert made["deployment"]["basic"]["data_curators"] == ANSWERS["data_curators"]
+    form.write_text(f"{text}\nnonsense\n")
+    assert "must read NAME=VALUE, got 'nonsense'" in run(*words)[2]
+    assert made["url_slug"] == "visits_2026", "made of the title, not of the file's name"
+    assert not list(JUDGE.iter_errors(made))
+
+
+def test_an_evaluation_lists_requests_and_who_approved_them(report, tmp_path):
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        asked = ledger.request("survey", Guarantee(0.5, unit="patient"), purpose="q", actor="bob")
+        ledger.approve(asked.id, purpose="agreed", actor="ann")
+        ledger.pause("survey", person="rob", purpose="has left", actor="ann")
+        told = ledger.report("survey")
+    points = {p.heading: p for p in evaluation.evaluation(card(told), told)}
+    day = told.asked[0].time[:10]
+    assert (
+        f"Changes: opened on {day} by ann, requested psi 0.5 on {day} by bob, approved request 3 on {day} by ann, "
+        f"paused for rob on {day} by ann."
+    ) in points["Budget over time"].answer
 
 
 def test_an_evaluation_answers_each_point_from_card_ledger_and_answers(report):
@@ -103,7 +155,7 @@ def test_an_evaluation_answers_each_point_from_card_ledger_and_answers(report):
         "Unit of privacy": "All data of one patient",
         "Privacy parameters": "psi = 1",
         "Trust model and attacker": "central",
-        "Clipping and sensitivity": "clipped",
+        "Clipping and sensitivity": "none was enforced here",
         "Side channels": "exact",
         "What is covered": "all wards",
         "Budget over time": "Spent: psi 0.2",

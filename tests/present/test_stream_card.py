@@ -49,3 +49,18 @@ def test_the_card_of_a_tables_stream_says_what_the_engine_enforces_and_what_is_n
     assert ("erasing a whole patient is covered" in said) is not sealed
     assert made.guarantee.psi <= 0.5
     assert made.guarantee.unit == "patient"
+
+
+def test_the_card_of_a_streams_entry_says_that_psidp_clipped_and_a_counters_that_nothing_did(tmp_path):
+    pa, _ = pytest.importorskip("pyarrow"), pytest.importorskip("ibis")
+    table = pa.table({"u": [1], "a": [datetime.date(2026, 1, 5)]})
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.open("clinic", psi=1.0, unit="patient", actor="Ann", purpose="a test")
+        curator = psidp.Curator(table, unit="u", ledger=ledger, budget="clinic")
+        curator.release(ask.count(), psi=0.1)
+        terms = {"every": "week", "since": "2026-01-05", "periods": 12, "psi": 0.5, "at_most": 2, "arrived": "a"}
+        curator.stream("visits", ask.count(contribution=3), **terms).open()
+        Counter(psi=0.5, periods=52, at_most=2, unit="patient", ledger=ledger, budget="clinic", name="hits").open()
+        streamed, counted = (psidp.card(ledger.spent(n), ledger=ledger, budget="clinic") for n in (3, 4))
+    assert streamed.scope.contribution_bound.startswith("psidp clipped it before noise was drawn")
+    assert counted.scope.contribution_bound == ""

@@ -13,12 +13,14 @@ from psidp.accounting.events import Sampling
 from psidp.cli import options
 from psidp.cli.public_record import (
     Answer,
+    AnswersFile,
     Budget,
     EntryNumber,
     EvaluationFile,
     LedgerPlace,
     RegistryFile,
     budget_of,
+    from_file,
     publish,
     reported,
 )  # fmt: skip
@@ -80,6 +82,7 @@ def card(
     registry: RegistryFile = None,
     evaluation: EvaluationFile = None,
     answer: Answer = [],  # noqa: B006
+    answers: AnswersFile = None,
     output: Annotated[str, typer.Option("--output", "-o", help="file: .html, .md or .json; - prints")] = "-",
     form: Annotated[str, typer.Option("--format", help="html, md or json, where -o does not say")] = "md",
 ) -> None:
@@ -98,6 +101,7 @@ def card(
     """
     if audit_link is not None and audit is None:
         raise ValueError("--audit-link goes with --audit, the audit's result.")
+    answer = [*from_file(answers), *answer]
     alone = not notions and noise_multiplier is None and events is None
     if entry is not None and not alone:
         raise ValueError("the numbers of an entry come from the ledger: leave out those of a mechanism or a run.")

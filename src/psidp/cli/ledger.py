@@ -25,6 +25,9 @@ visits.csv --since 2026`. What is left? `show`. Who allowed the largest? `report
 --waiting`. Stop this person: `pause LEDGER --person bob`. What if the file is lost? `export` it regularly; `import`
 brings it back."""
 
+SQLITE = b"SQLite format 3\0"
+"""How the files of SQLite begin."""
+
 app = typer.Typer(
     help="A privacy budget that cannot be overspent, lost or forgotten.",
     epilog=QUESTIONS,
@@ -264,7 +267,8 @@ def import_(
     if source == "-":
         made = Ledger.restore(ledger, sys.stdin)
     else:
-        with Path(source).open(encoding="utf-8") as file:
+        _check_export(source)
+        with Path(source).open(encoding="utf-8", errors="replace") as file:  # what is no text is not what was written
             made = Ledger.restore(ledger, file)
     found = made.head()
     if as_json:
@@ -291,6 +295,16 @@ def moved(
     if as_json:
         return show_json({"entries": found.id, "head": str(found)})
     return typer.echo(f"{found.id} entries were verified; the ledger goes on from here. The head is\n{found}")
+
+
+def _check_export(source: str) -> None:
+    """Refuse a ledger where its export should be: the two are easily swapped."""
+    with Path(source).open("rb") as file:
+        if file.read(len(SQLITE)) == SQLITE:
+            raise ValueError(
+                f"FILE (what psidp ledger export wrote) must be lines of JSON, got {source!r}, which is a database. "
+                "The ledger that is made comes first, then the file: psidp ledger import LEDGER FILE."
+            )
 
 
 def _weight(word: str) -> tuple[str, float]:

@@ -1,7 +1,10 @@
 """psidp ledger for an officer: ask, approve, deny, limit, pause and resume; roles of a PostgreSQL server."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
+from warnings import catch_warnings, simplefilter
 
 import typer
 
@@ -48,15 +51,17 @@ def request(
     """
     book = Ledger(ledger)
     guarantee, released = priced(mechanism, notions, kappa, book.budget(budget).guarantee)
-    entry = book.request(
-        budget, guarantee, purpose=purpose, event=_event(event) if event else released, partition=partition,
-        actor=actor, table=table, table_unit=table_unit, what=what, days=days,
-    )  # fmt: skip
+    with _warned() as warned:
+        entry = book.request(
+            budget, guarantee, purpose=purpose, event=_event(event) if event else released, partition=partition,
+            actor=actor, table=table, table_unit=table_unit, what=what, days=days,
+        )  # fmt: skip
     until = entry.details()["until"][:16]
     said = (
         f"Request {entry.id} asks for psi {up(guarantee.psi)} of budget {budget}, until {until}. Somebody else answers:"
     )
-    say(entry, f"{said} psidp ledger approve {ledger} {entry.id} --purpose ...", as_json)
+    say(entry, f"{said} psidp ledger approve {ledger} {entry.id} --purpose ...", as_json, warnings=warned)
+    _show(warned, as_json)
 
 
 def approve(
@@ -74,11 +79,13 @@ def approve(
     Example: psidp ledger approve ledger.db 7 --purpose "as agreed on Monday"
     """
     book = Ledger(ledger)
-    entry = book.approve(number, purpose=purpose, days=days, actor=actor)
+    with _warned() as warned:
+        entry = book.approve(number, purpose=purpose, days=days, actor=actor)
     request = next(found.details() for found, _ in book.waiting(entry.budget) if found.id == number)
     asked, until = asked_in_words(request), entry.details()["until"][:16]
     said = f"Request {number} of budget {entry.budget} is approved until {until}, as entry {entry.id}."
-    say(entry, f"{said} It asks for psi {up(request['psi'])}: {asked}.", as_json, asked=asked)
+    say(entry, f"{said} It asks for psi {up(request['psi'])}: {asked}.", as_json, asked=asked, warnings=warned)
+    _show(warned, as_json)
 
 
 def deny(ledger: Where, number: Number, purpose: Why, actor: Who = "", as_json: options.AsJson = False) -> None:
@@ -163,6 +170,22 @@ def roles() -> None:
     Example: psidp ledger roles | psql privacy
     """
     typer.echo(schema.roles(), nl=False)
+
+
+@contextmanager
+def _warned() -> Iterator[list[str]]:
+    """What the ledger warns of within, in words, instead of Python's own lines about it."""
+    said: list[str] = []
+    with catch_warnings(record=True) as seen:
+        simplefilter("always")
+        yield said
+    said += [str(one.message) for one in seen]
+
+
+def _show(warned: list[str], as_json: bool) -> None:
+    """Warnings on standard error; in JSON they stand beside the entry."""
+    for sentence in () if as_json else warned:
+        typer.echo(f"psidp: {sentence}", err=True)
 
 
 def _event(text: str) -> dict[str, Any]:

@@ -1,12 +1,18 @@
 """Plain options without pydantic: words and numbers are converted by Python itself, so that a command starts at once.
 
 Typer 0.29 and newer load pydantic to convert any option, which takes longer than the command. What is not plain, or not
-right, goes to Typer as before, so that every refusal is Typer's own.
+right, goes to Typer as before; a number that Typer refuses is refused in our own words, which repeat it.
 """
 
+import re
 from typing import Any, get_args, get_origin
 
 __all__ = ["convert_plainly"]
+
+LONGEST = 40
+"""Letters of a word that a refusal repeats."""
+THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+")
+DECIMAL = re.compile(r"[+-]?[0-9]*,[0-9]+")
 
 
 class PlainValue:
@@ -20,14 +26,49 @@ class PlainValue:
         try:
             return self._converted(value)
         except (TypeError, ValueError):
+            from typer import BadParameter
             from typer._coercion import build_runtime_param  # loads pydantic
 
-            return build_runtime_param(self.descriptor).coerce(value, param=param, ctx=ctx)
+            try:
+                return build_runtime_param(self.descriptor).coerce(value, param=param, ctx=ctx)
+            except BadParameter:
+                if self.kind not in (float, int):
+                    raise
+            raise ValueError(self._refusal(value, param)) from None
+
+    def _refusal(self, value: Any, param: Any) -> str:
+        """What the option must be, what it was, and how to write it."""
+        from psidp.symbols import SYMBOLS  # loads NumPy
+
+        words = [value] if isinstance(value, str) else list(value)
+        wrong = next((word for word in words if not self._reads(word)), words[0])
+        name = param.opts[0] if param.param_type_name == "option" else (param.metavar or param.name).strip("[]")
+        meaning = SYMBOLS[param.name].meaning if param.name in SYMBOLS else (param.help or "").partition(";")[0]
+        wanted = "a number" if self.kind is float else "a whole number"
+        shown = wrong if len(wrong) <= LONGEST else f"{wrong[:LONGEST]}..."
+        return f"{name} ({meaning or wanted}) must be {wanted}, got {shown!r}. {_advice(self.kind, wrong)}"
+
+    def _reads(self, word: str) -> bool:
+        """Whether one word is a number of this kind."""
+        try:
+            self.kind(word)
+        except ValueError:
+            return False
+        return True
 
     def _converted(self, value: Any) -> Any:
         if self.several:
             return [_one(self.kind, item) for item in value] if value is not None else ()
         return None if value is None else _one(self.kind, value)
+
+
+def _advice(kind: type, word: str) -> str:
+    """How to write the number that was probably meant."""
+    if THOUSANDS.fullmatch(word):
+        return f"Write {word.replace(',', '')}, without commas."
+    if kind is float and DECIMAL.fullmatch(word):
+        return f"Write {word.replace(',', '.')}, with a point."
+    return "Write it in digits, with a point: 0.1." if kind is float else "Write it in digits alone, such as 20."
 
 
 def _one(kind: type, value: Any) -> Any:

@@ -12,12 +12,14 @@ from psidp.present.card.record import Card
 
 __all__ = [
     "Answer",
+    "AnswersFile",
     "Budget",
     "EntryNumber",
     "EvaluationFile",
     "LedgerPlace",
     "RegistryFile",
     "budget_of",
+    "from_file",
     "parsed_answers",
     "publish",
     "reported",
@@ -30,6 +32,10 @@ EvaluationFile = Annotated[
     str | None, typer.Option("--evaluation", help="also write what an evaluation asks (NIST SP 800-226), .html or .md")
 ]
 Answer = Annotated[list[str], typer.Option("--answer", help="NAME=VALUE: what the card cannot know; repeat")]
+AnswersFile = Annotated[
+    str | None,
+    typer.Option("--answers", help="a file of such lines; a form to fill in is written where there is none"),
+]
 LedgerPlace = Annotated[
     str | None, typer.Option("--ledger", help="the ledger that paid: verified for the card; goes with --budget")
 ]
@@ -72,6 +78,34 @@ def parsed_answers(words: list[str]) -> dict[str, list[str]]:
     return found
 
 
+def from_file(name: str | None) -> list[str]:
+    """The answers in a file, line by line, blank ones and those without a value left out; a new form where there is
+    none."""
+    if name is None:
+        return []
+    file = Path(name)
+    if not file.exists():
+        file.write_text(_form(), encoding="utf-8")
+        raise ValueError(f"{name} is a form now: fill in what you know, and run this again. Nothing else was written.")
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("#") and line.partition("=")[1:] != ("=", "")]
+
+
+def _form() -> str:
+    """Every question with what it means, the required ones first."""
+    optional = [name for name, question in registry.QUESTIONS.items() if not question.required]
+    asked = [name for name in registry.QUESTIONS if name not in optional]
+    lines = ["# Answers for psidp card --registry and --evaluation. A name may be repeated where several values fit."]
+    for title, names in (("The registry asks for", asked), ("It takes besides", optional)):
+        lines += ["", f"# {title}:"]
+        for name in names:
+            lines += ["", f"# {registry.described(name)}", f"{name} ="]
+    lines += ["", "# An evaluation asks for:"]
+    for name in [name for name in evaluation.POINTS if name not in registry.QUESTIONS]:
+        lines += ["", f"# {evaluation.POINTS[name]}", f"{name} ="]
+    return "\n".join([*lines, ""])
+
+
 def publish(
     card: Card, registry_file: str | None, evaluation_file: str | None, answers: list[str], report: Report | None
 ) -> None:
@@ -82,7 +116,7 @@ def publish(
         if Path(registry_file).suffix not in (".yaml", ".yml"):
             raise ValueError(f"registry must be a .yaml file, got {registry_file!r}.")
         known = {name: value for name, value in given.items() if name in registry.QUESTIONS}
-        texts[registry_file] = registry.to_yaml(registry.deployment(card, known, report, Path(registry_file).stem))
+        texts[registry_file] = registry.to_yaml(registry.deployment(card, known, report))
     if evaluation_file is not None:
         write = {".html": evaluation.to_html, ".md": evaluation.to_markdown}.get(Path(evaluation_file).suffix)
         if write is None:

@@ -170,7 +170,7 @@ def release_table(
     }  # fmt: skip
     try:
         if plan:
-            return _show_plan(curator.plan(*asks, **question), sql, as_json)
+            return _show_plan(curator.plan(*asks, **question, retry_key=retry_key), sql, as_json)
         answer = with_progress(
             curator, lambda: curator.release(*asks, **question, purpose=purpose, retry_key=retry_key)
         )

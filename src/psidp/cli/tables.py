@@ -1,7 +1,10 @@
 """Results on a terminal: the one console and its tables."""
 
+from typing import Any
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -13,7 +16,27 @@ from psidp.present.words import sentences, statements
 
 __all__ = ["console", "show_comparison", "show_explanation", "show_paper", "show_readings", "table"]
 
-console = Console(highlight=False)
+WIDEST = 100_000
+"""Letters of a line at most, where nobody watches."""
+
+
+class Output(Console):
+    """Standard output: folded to the width of a terminal; in a file or a pipe as wide as its content is."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As Rich prints; without a terminal, sentences stay on one line and no cell is folded or cut."""
+        if self.is_terminal:
+            return super().print(*objects, **options)
+        tables, before = [one for one in objects if isinstance(one, Table)], self._width
+        room = self.options.update(width=WIDEST)
+        try:
+            self._width = max([self.width, *(Measurement.get(self, room, one).maximum for one in tables)])
+            return super().print(*objects, **{"soft_wrap": not tables} | options)
+        finally:
+            self._width = before
+
+
+console = Output(highlight=False)
 
 
 def table(title: str, text: list[str], numbers: list[str]) -> Table:

@@ -158,6 +158,7 @@ class Curator:
         contribution: Contribution = 1.0,
         confidence: float = 0.95,
         clipping_share: float = CLIPPING_SHARE,
+        retry_key: str = "",
         **notions: Unpack[Notions],
     ) -> Plan:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
@@ -165,7 +166,7 @@ class Curator:
         made = planned(asked, self._engine)
         if self.ledger is None:
             return made
-        return replace(made, notes=(*made.notes, standing(self.ledger, str(self.budget), asked.guarantee)))
+        return replace(made, notes=(*made.notes, standing(self.ledger, str(self.budget), asked, retry_key)))
 
     @spelled_out
     def release(

@@ -12,9 +12,10 @@ from psidp.curator.cube_query import CubeQuery
 from psidp.curator.query import Query
 from psidp.curator.question_text import question_text
 from psidp.guarantee import Guarantee
-from psidp.ledger.actor import same_person
+from psidp.ledger.actor import CLIPPED, same_person
 from psidp.ledger.balance import EVERYBODY
 from psidp.ledger.budget import shorten
+from psidp.ledger.spend import request_digest
 from psidp.maths.rounding import digits_down
 
 __all__ = ["Given", "Paid", "Payer", "held_back", "standing", "stopping", "table_name"]
@@ -60,7 +61,7 @@ class Payer:
             the ledger.
         """
         guarantee = asked.guarantee
-        event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit}
+        event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit, CLIPPED: True}
         if self.ledger.needs_approval(self.budget, guarantee):
             event["question"] = question_text(asked)  # an approval is for this question and no other
         spend = self.ledger.spend(
@@ -113,14 +114,38 @@ def table_name(source: Any, name: str | None = None, engine: str | None = None) 
     return ""
 
 
-def standing(ledger: Any, budget: str, guarantee: Guarantee) -> str:
-    """Whether a budget has enough for a release, and what else stands in its way, in words; nothing is spent."""
+def standing(ledger: Any, budget: str, asked: Query | CubeQuery, retry_key: str = "") -> str:
+    """Whether a budget has enough for a release, and what else stands in its way, in words; nothing is spent.
+
+    Of a retry key that was used: that its answer comes again at no cost, or that it was another question's.
+    """
+    guarantee = asked.guarantee
+    if retry_key and (known := _under_key(ledger, budget, asked, retry_key)):
+        return known
     left = ledger.remaining(budget)
     enough = guarantee.psi <= left.psi and guarantee.kappa <= left.kappa
     kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
     said = "enough for this release" if enough else "less than this release needs: it would be refused"
     left_now = f"Budget {budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left, {said}."
     return left_now + _in_the_way(ledger, budget, guarantee)
+
+
+def _under_key(ledger: Any, budget: str, asked: Query | CubeQuery, retry_key: str) -> str:
+    """What a key that was used means for this question; "" where it was not, or nothing was answered under it."""
+    question = request_digest(asked.to_dict(), asked.guarantee, {"kind": "guarantee"}, "")
+    for entry in ledger.under_key(budget, retry_key):
+        if entry.request != question:
+            return (
+                f"retry_key {retry_key!r} of budget {budget!r} was used for another question, in entry {entry.id}: the "
+                "release would be refused. Use a new key for a new question."
+            )
+        if entry.state == "answered":
+            return (
+                f"Under retry_key {retry_key!r} the answer to this very question is stored, in entry {entry.id}: it "
+                "comes again and costs nothing. Another question under this key is refused; without the key this one "
+                "would be asked anew, at its price."
+            )
+    return ""
 
 
 def _in_the_way(ledger: Any, budget: str, guarantee: Guarantee) -> str:

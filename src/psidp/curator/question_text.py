@@ -4,6 +4,7 @@ The words are made from the question, never given by whoever asks. They go into 
 of everything that the question is, so that an approval of these words is an approval of this question and no other.
 """
 
+import re
 from datetime import date
 from typing import Any
 
@@ -19,7 +20,13 @@ LONGEST = 1_500
 """Letters of a question in an event; a longer one says that it is cut."""
 
 MOST = 20
-"""Groups, values or edges that are named."""
+"""Values or edges that are named."""
+
+ROOM = 800
+"""Letters of the groups that are named: the table's place and the condition come after them."""
+
+PLAIN = re.compile(r"[\w.-]*[^\W\d_][\w.-]*")
+"""A word that needs no quotes, unless it reads as a number or as nothing."""
 
 IN_MEMORY = "a table in memory"
 
@@ -69,15 +76,33 @@ def _groups(asked: Query) -> str:
             f"{asked.private.at_most:,})"
         )
     keys: Any = asked.groups
-    return f"{by}, {len(keys):,} groups: {_shown([key[0] if len(key) == 1 else key for key in keys])}"
+    named, length = [], 0
+    for key in keys:
+        named.append("/".join(map(_shown, key)))
+        length += len(named[-1]) + 2
+        if length > ROOM:
+            break
+    more = f", ... ({len(keys):,} in all)" if len(named) < len(keys) else ""
+    return f"{by}, {len(keys):,} groups: {', '.join(named)}{more}"
 
 
 def _shown(value: Any) -> str:
-    """A value, or the first ones of many."""
+    """A value, or the first ones of many; text in quotes unless it is a plain word."""
     if isinstance(value, list | tuple):
         more = f", ... ({len(value):,} in all)" if len(value) > MOST else ""
         return ", ".join(map(_shown, value[:MOST])) + more
-    return f"{value:g}" if isinstance(value, float) else repr(value) if isinstance(value, date | str) else str(value)
+    if isinstance(value, str):
+        return value if PLAIN.fullmatch(value) and not _reads_otherwise(value) else repr(value)
+    return f"{value:g}" if isinstance(value, float) else value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _reads_otherwise(word: str) -> bool:
+    """Whether a word reads as a number, or as nothing, where it stands without quotes."""
+    try:
+        float(word)
+    except ValueError:
+        return word in ("None", "True", "False")
+    return True
 
 
 def _place(table: Any) -> str:

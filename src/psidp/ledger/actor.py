@@ -3,6 +3,8 @@
     {"kind": "gaussian", ..., "by": "bob"}                                    who spends
     {..., "by": "bob", "table": "visits.csv", "table_unit": "patient_id"}     the table that is read, where it is
                                                                               known, and the column of its units
+    {..., "clipped": true}                                                    psidp itself clipped what each unit adds:
+                                                                              a curator's release or stream
 
 On a file a name is what its bearer says, and may be written in several ways: `same_person`. On a PostgreSQL server with
 roles it is the login, and the server checks it.
@@ -16,11 +18,15 @@ from typing import Any
 
 from psidp.symbols import check_text
 
-__all__ = ["BESIDE_THE_PRICE", "UNITS", "WHO", "same_person", "signed", "system_user"]
+__all__ = ["BESIDE_THE_PRICE", "CLIPPED", "UNASKED", "UNITS", "same_person", "signed", "system_user"]
 
 WHO = ("by", "table", "table_unit")
 UNITS = ("unit_column", "budget_unit_column", "same_unit")
-BESIDE_THE_PRICE = (*WHO, *UNITS, "question")
+CLIPPED = "clipped"
+"""Says of a release that psidp clipped what each unit adds to it."""
+UNASKED = (*WHO, *UNITS, CLIPPED)
+"""What an event says that is no part of what a request asks for."""
+BESIDE_THE_PRICE = (*UNASKED, "question")
 """What an event says that has no part in its price."""
 
 

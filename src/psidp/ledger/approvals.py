@@ -19,13 +19,15 @@ from shlex import quote
 from typing import Any, NamedTuple
 
 from psidp.errors import ApprovalNeededError
-from psidp.ledger.actor import UNITS, WHO
+from psidp.ledger.actor import UNASKED
 from psidp.ledger.cost import Cost
 from psidp.ledger.entry import digest
 from psidp.maths.rounding import digits_up
 
 __all__ = [
+    "ASK",
     "LONGEST_EVENT",
+    "REQUEST",
     "Asked",
     "Proposed",
     "approval_of",
@@ -40,6 +42,9 @@ MOST = 64
 """Requests that may wait in one budget; each is part of every balance until it is used, denied or too old."""
 
 LONGEST_DAYS = 366.0
+
+ASK, REQUEST = "\nAsk for it:\n", "psidp ledger request "
+"""What stands in a refusal before the command, on a line of its own, that asks for an approval."""
 
 LONGEST_EVENT = 8_000
 """Letters of an event that a refusal prints for the request to repeat."""
@@ -81,7 +86,7 @@ def what_of(event: Mapping[str, Any]) -> str:
 
 def plain_event(event: Mapping[str, Any]) -> dict[str, Any]:
     """The event without who, which table and which unit column: what `what_of` is a digest of."""
-    return {name: value for name, value in event.items() if name not in (*WHO, *UNITS)}
+    return {name: value for name, value in event.items() if name not in UNASKED}
 
 
 def terms_of(entry: Proposed) -> str:
@@ -161,6 +166,7 @@ def _approved(asked: Asked, entry: Proposed) -> Asked:
 def _released(event: Mapping[str, Any]) -> dict[str, str]:
     """The event as the flag that gives it to a request; its digest where it is long."""
     text = json.dumps(plain_event(event), sort_keys=True)  # plain letters, whatever the event holds
+    text = text.replace("'", r"\u0027")  # so that the shell's quotes are the outermost ones alone
     return {"event": text} if len(text) <= LONGEST_EVENT else {"what": what_of(event)}
 
 
@@ -179,8 +185,9 @@ def _needed(entry: Proposed, mine: list[Asked]) -> ApprovalNeededError:
     words |= {"table": event.get("table", ""), "table-unit": event.get("table_unit", ""), "purpose": entry.purpose}
     words |= {"actor": event["by"]} | _released(event)
     flags = " ".join(f"--{name} {quote(value)}" for name, value in words.items() if value)
+    asked = " ".join(str(event.get("question", "")).partition(" [sha256 ")[0].split())
+    told = f" It would release: {asked}." if asked else ""
     return ApprovalNeededError(
-        f"{above}; nothing was spent and nothing released. Ask for it: psidp ledger request LEDGER "
-        f"{quote(entry.budget)} {flags}",
+        f"{above}; nothing was spent and nothing released.{told}{ASK}{REQUEST}LEDGER {quote(entry.budget)} {flags}",
         event=plain_event(event),
     )

@@ -9,7 +9,7 @@ from psidp.guarantee import Guarantee
 from psidp.ledger.cost import Cost
 from psidp.maths.rounding import digits_down, digits_up
 
-__all__ = ["CLOSED", "closed", "exceeded"]
+__all__ = ["CLOSED", "beyond", "closed", "exceeded"]
 
 CLOSED = "It is closed for good: to release more, open a new budget under another name."
 
@@ -38,6 +38,31 @@ def exceeded(budget: str, asked: Cost, left: Cost, event: Mapping[str, Any]) -> 
     sentence = f"Budget {budget!r} {', and '.join(said)}. {_advice(rest, sigma, asked.square <= left.square)}"
     pair = (need.psi, need.kappa), (rest.psi, rest.kappa)
     return BudgetExceededError(sentence, budget=budget, asked=pair[0], left=pair[1], sigma=sigma)
+
+
+def beyond(budget: str, asked: Cost, left: Cost, cap: Cost, renews: str) -> str:
+    """What to say of a request for more than is left: that it cannot be spent now, and what would have to happen.
+
+    Examples:
+        >>> left, asked, cap = (Cost.of(Guarantee(psi)) for psi in (0.25, 0.5, 1.0))
+        >>> print(beyond("survey", asked, left, cap, "month"))
+        Budget 'survey' has psi 0.25 left, and psi 0.5 is asked for: approved or not, it cannot be spent before the next
+        month.
+    """
+    terms = Guarantee(0.0)
+    need, rest = asked.guarantee(terms), left.guarantee_below(terms)
+    said = [
+        f"{name} {_down(mine)} left, and {name} {_up(theirs)} is asked for"
+        for name, mine, theirs, fits in (
+            ("psi", rest.psi, need.psi, asked.square <= left.square),
+            ("kappa", rest.kappa, need.kappa, asked.kappa <= left.kappa),
+        )
+        if not fits
+    ]
+    until = "the budget is raised" + (" or reset" if asked.fits(cap) else ": it is more than the whole budget")
+    if renews and asked.fits(cap):
+        until = f"the next {renews}"
+    return f"Budget {budget!r} has {'; '.join(said)}: approved or not, it cannot be spent before {until}."
 
 
 def _smallest_sigma(rest: Guarantee, event: Mapping[str, Any]) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from psidp.ledger.actor import UNITS, WHO
+from psidp.ledger.actor import UNASKED
 from psidp.ledger.approvals import what_of
 from psidp.ledger.entry import canonical
 
@@ -34,7 +34,7 @@ def event_in_words(event: Mapping[str, Any]) -> str:
     """
     if isinstance(event.get("question"), str):
         return _short(event["question"])
-    said = {name: value for name, value in event.items() if name not in (*WHO, *UNITS, "kind")}
+    said = {name: value for name, value in event.items() if name not in (*UNASKED, "kind")}
     if event.get("kind") == "guarantee" and said in ({}, {"mechanism": "gaussian"}):
         return UNSAID
     parts = (

@@ -1,6 +1,7 @@
 """Ledger: a privacy budget that cannot be overspent, lost or forgotten."""
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from psidp.ledger.actor import signed, system_user
 from psidp.ledger.budget import Budget, Partitions, Renewal, check_limit
 from psidp.ledger.entry import Entry
 from psidp.ledger.event import checked, priced_run
+from psidp.ledger.log import EntryLog
 from psidp.ledger.reading import PATIENCE, LedgerReading
 from psidp.ledger.spend import Spend, request_digest
 from psidp.ledger.usage import noted
@@ -187,9 +189,11 @@ class Ledger(LedgerReading):
         """The entry that asks for a spend above the budget's limit, with the arguments of `spend`.
 
         Its number is what `approve` and `deny` take. It waits for so many days. `what` stands for the event, where a
-        refused spend has named it.
+        refused spend has named it. What is more than the budget has left is warned of: a renewal, a reset or a raise
+        would have to come first.
         """
         guarantee, event = _priced(guarantee, kappa, failure, event)
+        self._warn(lambda log: requests.beyond_budget(self._access, log, budget, guarantee, partition))
         asked = requests.Request(
             budget=budget, guarantee=guarantee, purpose=purpose, event=event, partition=partition, what=what,
             actor=self._who(actor), table=table, table_unit=table_unit, days=days,
@@ -197,8 +201,12 @@ class Ledger(LedgerReading):
         return self._access.write(lambda log: asked.written(self._access, log))
 
     def approve(self, request: int, *, purpose: str, days: float = 7.0, actor: str = "") -> Entry:
-        """The entry that approves a request of somebody else: one spend of exactly its terms, within so many days."""
+        """The entry that approves a request of somebody else: one spend of exactly its terms, within so many days.
+
+        A request for more than the budget has left is warned of, as in `request`.
+        """
         who = self._who(actor)
+        self._warn(lambda log: requests.approved_beyond(self._access, log, request))
         return self._access.write(lambda log: requests.answered(log, "approved", request, who, purpose, days))
 
     def deny(self, request: int, *, purpose: str, actor: str = "") -> Entry:
@@ -239,6 +247,11 @@ class Ledger(LedgerReading):
     def _change(self, budget: str, state: str, event: dict[str, Any], actor: str, purpose: str) -> Entry:
         said, why = signed({"kind": state} | event, self._who(actor)), check_text("purpose", purpose)
         return self._access.write(lambda log: log.append(self._access.budget(log, budget), state, said, purpose=why))
+
+    def _warn(self, work: Callable[[EntryLog], str]) -> None:
+        """Warn the caller's caller of what `work` finds, before anything is written."""
+        if said := self._read(work):
+            warnings.warn(said, UserWarning, stacklevel=3)
 
     def _stop(self, state: str, budget: str, person: str, actor: str, purpose: str) -> list[Entry]:
         who, why = self._who(actor), check_text("purpose", purpose)

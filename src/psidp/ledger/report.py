@@ -15,6 +15,9 @@ from psidp.ledger.log import EntryLog
 
 __all__ = ["Report", "history_of", "report_of", "standing_of"]
 
+ASKING = ("requested", "approved", "denied")
+"""States of entries that change no terms, and ask for a spend or answer that."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
@@ -29,6 +32,7 @@ class Report:
         unit_total: everything ever spent on this unit and adjacency, over all budgets of the ledger; rounded up.
         allotted: given to shares, which are budgets of their own.
         changes: opening, raises, resets, renewals, splits and closing, in order.
+        asked: requests, approvals and denials, in order.
         units: the spends that say which column names the units, in order; the first one's is the budget's.
         above: the psi above which a spend needs an approval, now; None: no spend does.
         paused: who may not spend; "" among them stands for everybody.
@@ -50,6 +54,7 @@ class Report:
     above: float | None = None
     paused: tuple[str, ...] = ()
     waiting: tuple[Asked, ...] = ()
+    asked: tuple[Entry, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -96,7 +101,7 @@ def standing_of(chain: EntryLog, budget: Budget, partition: str = "") -> Balance
 
 def report_of(chain: EntryLog, budget: Budget, units: tuple[Entry, ...] = ()) -> Report:
     """The report on one budget."""
-    now, like = standing_of(chain, budget), budget.guarantee
+    now, like, changes = standing_of(chain, budget), budget.guarantee, chain.changes(budget.name)
     return Report(
         budget=budget,
         cap=now.cap.guarantee_below(like),
@@ -108,7 +113,8 @@ def report_of(chain: EntryLog, budget: Budget, units: tuple[Entry, ...] = ()) ->
         era=now.era,
         period=now.period,
         closed=now.closed,
-        changes=tuple(e for e in chain.changes(budget.name) if e.state not in ("requested", "approved", "denied")),
+        changes=tuple(e for e in changes if e.state not in ASKING),
+        asked=tuple(e for e in changes if e.state in ASKING),
         units=units,
         above=now.above,
         paused=now.paused,

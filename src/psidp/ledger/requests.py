@@ -10,12 +10,14 @@ from psidp.ledger.access import Access
 from psidp.ledger.actor import same_person, signed
 from psidp.ledger.approvals import LONGEST_EVENT, Asked, Proposed, plain_event, terms_of, until, what_of
 from psidp.ledger.balance import Balance
+from psidp.ledger.budget_refusal import beyond
 from psidp.ledger.cost import ZERO, Cost
 from psidp.ledger.entry import Entry
 from psidp.ledger.log import EntryLog
+from psidp.ledger.report import standing_of
 from psidp.symbols import check_text
 
-__all__ = ["Request", "answered", "denial", "waiting"]
+__all__ = ["Request", "answered", "approved_beyond", "beyond_budget", "denial", "waiting"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +68,48 @@ def answered(log: EntryLog, state: str, request: int, actor: str, purpose: str, 
     check_text("purpose", purpose)
     asked = log.entry(request)
     if asked is None or asked.state != "requested":
-        found = "none" if asked is None else f"one that is {asked.state}"
+        found = "no entry has that number" if asked is None else f"entry {request} is {_is(asked)}"
         raise ValueError(
-            f"request (number of the entry that asks) must be a request's, got {request}: {found}. psidp ledger list "
-            "--waiting shows those that wait."
+            f"request (number of the entry that asks) must be that of a request, got {request}: {found}. psidp ledger "
+            "list --waiting shows the requests that wait."
         )
     event: dict[str, Any] = {"kind": state}
     if state == "approved":
         _check_somebody_else(asked, actor)
         event |= {"until": until(log.now(log.last()), days), "terms": asked.details()["terms"]}
     return log.append(asked.budget, state, signed(event, actor), refers=request, purpose=purpose)
+
+
+def _is(entry: Entry) -> str:
+    """What an entry is, for whoever took it for a request."""
+    kinds = {
+        "spent": "a spend",
+        "answered": f"the answer to entry {entry.refers}",
+        "withheld": f"a note on entry {entry.refers}",
+        "interrupted": f"a note on entry {entry.refers}",
+        "approved": f"the approval of request {entry.refers}",
+        "denied": f"the denial of request {entry.refers}",
+    }
+    return kinds.get(entry.state, f"a change of budget {entry.budget!r} ({entry.state})")
+
+
+def beyond_budget(access: Access, log: EntryLog, budget: str, guarantee: Guarantee, partition: str) -> str:
+    """That a request is for more than the budget has left now, in words; "" where it fits, or no spend ever does."""
+    terms, price = access.budget(log, budget), Cost.of(guarantee)
+    standing = standing_of(log, terms, partition)
+    left = standing.left(bool(partition))
+    if price.fits(left) or standing.closed:
+        return ""
+    return beyond(budget, price, left, standing.cap, terms.renews)
+
+
+def approved_beyond(access: Access, log: EntryLog, request: int) -> str:
+    """The same of a request that is written already; "" where the entry is none."""
+    asked = log.entry(request)
+    if asked is None or asked.state != "requested":
+        return ""
+    price = asked.details()
+    return beyond_budget(access, log, asked.budget, Guarantee(price["psi"], price["kappa"]), asked.partition)
 
 
 def denial(log: EntryLog, spend: Proposed) -> str:

@@ -11,7 +11,7 @@ from psidp.errors import ApprovalNeededError, BudgetPausedError, KeyConflictErro
 from psidp.guarantee import Guarantee
 from psidp.ledger.access import Access
 from psidp.ledger.actor import BESIDE_THE_PRICE
-from psidp.ledger.approvals import Proposed
+from psidp.ledger.approvals import ASK, REQUEST, Proposed
 from psidp.ledger.cost import Cost
 from psidp.ledger.entry import Entry, digest
 from psidp.ledger.json_value import from_json, to_json
@@ -97,15 +97,17 @@ class Spend:
         except BudgetPausedError as paused:
             raise BudgetPausedError(self._with_ledger(str(paused))) from None
         except ApprovalNeededError as needed:
-            words = self._with_ledger(str(needed))
-            if not needed.request and (denied := self.access.read(lambda log: denial(log, self._proposed()))):
-                words = words.replace(" Ask for it: ", f" {denied} Ask again: ", 1)
-            raise ApprovalNeededError(words, needed.request, needed.event) from None
+            if needed.request:
+                raise ApprovalNeededError(self._with_ledger(str(needed)), needed.request, needed.event) from None
+            denied = self.access.read(lambda log: denial(log, self._proposed()))
+            ask = f" {denied}\nAsk again:\n" if denied else ASK
+            words = str(needed).replace(f"{ASK}{REQUEST}LEDGER", f"{ask}{REQUEST}{quote(self.access.shown)}", 1)
+            raise ApprovalNeededError(words, event=needed.event) from None
 
     def _with_ledger(self, sentence: str) -> str:
         """A sentence in which this ledger stands where commands have LEDGER; what people wrote stays."""
         return re.sub(
-            r"(psidp ledger (?:show|request|approve)) LEDGER",
+            r"(psidp ledger (?:show|approve)) LEDGER",
             lambda m: f"{m[1]} {quote(self.access.shown)}",
             sentence,
             count=1,

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from psidp.ledger.report import Report
+from psidp.present.card.front import limit_words
 from psidp.present.card.record import Card
 from psidp.present.card.rows import warning
 from psidp.present.formatting import down, up
 from psidp.present.ledger_report import escaped, page
 from psidp.present.markup import Element, element
+from psidp.present.words import article
 
 __all__ = ["POINTS", "Point", "evaluation", "to_html", "to_markdown"]
 
@@ -46,7 +48,7 @@ def evaluation(card: Card, report: Report | None = None, answers: Mapping[str, A
     g, made, scope = card.guarantee, card.mechanism, card.scope
     side = "one is added or removed" if g.adjacency == "add-remove" else "one is replaced by another"
     kappa = f", except with probability {up(g.kappa)}" if g.kappa else ""
-    clipping = f"{scope.contribution_bound}. {_sensitivity(card)}"
+    clipping = f"{limit_words(card)} {_sensitivity(card)}".strip()
     noise = (
         "Noise is exact, so that floating point gives nothing away; its randomness is AES-256 keyed by the operating "
         "system. Refusals and errors depend on schema and parameters alone. How long a query takes is not hidden."
@@ -113,7 +115,7 @@ def _sensitivity(card: Card) -> str:
         for name in ("sensitivity", "sigma", "noise_multiplier")
         if getattr(made, name) is not None
     ]
-    return f"{', '.join(given).capitalize()}." if given else "A unit's part is clipped before anything is added up."
+    return f"{', '.join(given).capitalize()}." if given else ""
 
 
 def _budget(card: Card, report: Report | None) -> str:
@@ -124,12 +126,13 @@ def _budget(card: Card, report: Report | None) -> str:
     every = f" in each {b.renews}" if b.renews else ", once"
     limit = "" if report.above is None else f" A spend above psi {report.above:g} needs somebody else's approval."
     changes = ", ".join(
-        f"{e.state} on {e.time[:10]} by {e.details().get('by', 'the calendar')}" for e in report.changes
+        f"{e.what()} on {e.time[:10]} by {e.details().get('by', 'the calendar')}"
+        for e in sorted((*report.changes, *report.asked), key=lambda e: e.id)
     )
     return (
         f"Budget {b.name} allows psi {down(report.cap.psi)} per {b.unit}{every}. Spent: psi {up(report.spent.psi)}; "
         f"since it was opened psi {up(report.lifetime.psi)}; left: psi {down(report.remaining.psi)}. Over all "
-        f"budgets that protect a {b.unit}: psi {up(report.unit_total.psi)}.{limit} Changes: {changes}.{head}"
+        f"budgets that protect {article(b.unit)}: psi {up(report.unit_total.psi)}.{limit} Changes: {changes}.{head}"
     )
 
 

@@ -12,6 +12,9 @@ __all__ = ["excel", "latex", "markdown"]
 MOST_ACROSS = 4
 """Statistics that stand beside each other; more stand below each other."""
 
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")
+"""A whole number that a workbook keeps to the last digit; a code such as 01 is none."""
+
 MARKS = {"clipping": "c", "noise": "n"}
 MEANINGS = {
     "clipping": "c: clipping may have moved this number by more than its interval says.",
@@ -67,12 +70,27 @@ def excel(answer: Any, path: str | Path) -> Path:
     book = Workbook()
     numbers = book.active
     numbers.title = "answer"
-    rows = [answer.names, *(list(row.values()) for row in answer)]
-    _fill(numbers, rows)
+    width = len(answer.by)
+    keys = _whole_numbers([list(key) for key, _ in answer.rows])
+    rows = [key + list(row.values())[width:] for key, row in zip(keys, answer, strict=True)]
+    _fill(numbers, [answer.names, *rows])
     numbers.freeze_panes = "A2"
-    _fill(book.create_sheet("notes"), [[line] for line in answer.summary().splitlines()])
+    published = answer.settled("", False)  # what the budget has left, and who asked before, is for those who keep it
+    _fill(book.create_sheet("notes"), [[line] for line in published.summary().splitlines()])
     book.save(target)
     return target
+
+
+def _whole_numbers(keys: list[list[Any]]) -> list[list[Any]]:
+    """The keys of groups; a column of text that holds whole numbers alone, as a file's may, holds them as numbers."""
+    columns = [list(column) for column in zip(*keys, strict=True)]
+    read = [[k and int(k) for k in column] if all(map(_is_whole, column)) else column for column in columns]
+    return [list(key) for key in zip(*read, strict=True)] if read else keys
+
+
+def _is_whole(key: Any) -> bool:
+    """Whether a text is a whole number as it would be written, or missing."""
+    return key is None or (isinstance(key, str) and WHOLE.fullmatch(key) is not None)
 
 
 def _fill(sheet: Any, rows: list[list[Any]]) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from psidp.ledger.report import Report
-from psidp.present.card.record import Card
+from psidp.present.card.record import UNTITLED, Card
 from psidp.present.formatting import down, up
 
-__all__ = ["QUESTIONS", "Question", "deployment", "missing", "to_yaml"]
+__all__ = ["QUESTIONS", "Question", "deployment", "described", "missing", "to_yaml"]
 
 
 class Question(NamedTuple):
@@ -39,9 +39,11 @@ QUESTIONS: dict[str, Question] = {
         "deployment_model", "whether people may ask questions of their own", ("Interactive", "Non-interactive")
     ),
     "preprocessing_and_hyperparameter_tuning": Question(
-        "implementation", "what was done with the data before, and whether its privacy loss was counted"
+        "implementation",
+        "what was done with the data before the noise, such as cleaning it or looking at it to choose bounds or psi, "
+        "and whether that was paid for; none if nothing",
     ),
-    "justification": Question("implementation", "how these choices were made, and why"),
+    "justification": Question("implementation", "why this psi, this unit and these bounds were chosen, and by whom"),
     "registry_authors": Question("administrative", "who fills this in", several=True),
     "description": Question("basic", "what the product is, in a sentence", required=False),
     "data_product_sector": Question("basic", "which sector it describes", (
@@ -63,12 +65,13 @@ QUESTIONS: dict[str, Question] = {
 
 def missing(answers: Mapping[str, Any]) -> list[str]:
     """The required answers that were not given, each as one line that says what is asked and what is allowed."""
-    found = []
-    for name, question in QUESTIONS.items():
-        if question.required and not answers.get(name):
-            among = f": {', '.join(question.allowed)}" if question.allowed else ""
-            found.append(f"{name} ({question.asks}{among})")
-    return found
+    return [f"{name} ({described(name)})" for name, q in QUESTIONS.items() if q.required and not answers.get(name)]
+
+
+def described(name: str) -> str:
+    """What a field asks, and what is allowed."""
+    question = QUESTIONS[name]
+    return question.asks + (f": {', '.join(question.allowed)}" if question.allowed else "")
 
 
 def deployment(card: Card, answers: Mapping[str, Any], report: Report | None = None, slug: str = "") -> dict[str, Any]:
@@ -78,17 +81,26 @@ def deployment(card: Card, answers: Mapping[str, Any], report: Report | None = N
         card: what was promised. answers: what people know, by the names of QUESTIONS; several values as a list.
         report: how the budget stands that paid for it. slug: the stable name; made of the card's title unless told.
 
-    Refused: an unknown name, a value that the registry does not allow, an answer that is missing; all are named.
+    Refused: an unknown name, a value that the registry does not allow, an answer or a title that is missing; all of
+    them at once, each by its name.
     """
-    opener = None if report is None else report.budget.actor  # who opened a budget is not thereby who publishes
-    publisher = [card.publisher] if card.publisher and card.publisher != opener else []
-    given = ({"data_curators": publisher} if publisher else {}) | _checked(answers)
-    if lacking := missing(given):
-        raise ValueError(f"the registry also asks for {'; '.join(lacking)}. Answer each: --answer NAME=VALUE.")
+    given = ({"data_curators": [card.publisher]} if card.publisher else {}) | dict(answers)
+    wrong = [refusal for name, value in given.items() if (refusal := _wrong(name, value))]
+    lacking = missing(given)
+    if card.title == UNTITLED and not slug:
+        lacking.append("title (what was released: the entry's name and address are made of it; --title)")
+    if lacking:
+        wrong.append(
+            f"the registry also asks for {'; '.join(lacking)}. Answer each: --answer NAME=VALUE; --answers FILE "
+            "writes a form to fill in."
+        )
+    if wrong:
+        raise ValueError(" ".join(wrong))
     made: dict[str, Any] = {"url_slug": _slug(slug or card.title), "status": "Draft", "tier": 3, "deployment": {}}
     sections = made["deployment"] = _known(card, report)
     for name, value in given.items():
-        sections[QUESTIONS[name].section][name] = value
+        values = [value] if isinstance(value, str) else list(value)
+        sections[QUESTIONS[name].section][name] = values if QUESTIONS[name].several else values[0]
     return made
 
 
@@ -126,24 +138,19 @@ def _scalar(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _checked(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """The answers, in the registry's own form."""
-    found: dict[str, Any] = {}
-    for name, value in answers.items():
-        if name not in QUESTIONS:
-            raise ValueError(f"an answer must be to one of {', '.join(QUESTIONS)}, got {name!r}.")
-        question = QUESTIONS[name]
-        values = [value] if isinstance(value, str) else list(value)
-        if not values or not all(isinstance(one, str) and one.strip() for one in values):
-            raise ValueError(f"{name} ({question.asks}) must be said in words, got {value!r}.")
-        if not question.several and len(values) > 1:
-            raise ValueError(f"{name} ({question.asks}) must be answered once, got {values}.")
-        if question.allowed and values[0] not in question.allowed:
-            raise ValueError(
-                f"{name} ({question.asks}) must be one of {', '.join(question.allowed)}, got {values[0]!r}."
-            )
-        found[name] = values if question.several else values[0]
-    return found
+def _wrong(name: str, value: Any) -> str:
+    """Why an answer cannot stand in the registry; "" where it can."""
+    if name not in QUESTIONS:
+        return f"an answer must be to one of {', '.join(QUESTIONS)}, got {name!r}."
+    question = QUESTIONS[name]
+    values = [value] if isinstance(value, str) else list(value)
+    if not values or not all(isinstance(one, str) and one.strip() for one in values):
+        return f"{name} ({question.asks}) must be said in words, got {value!r}."
+    if not question.several and len(values) > 1:
+        return f"{name} ({question.asks}) must be answered once, got {values}."
+    if question.allowed and values[0] not in question.allowed:
+        return f"{name} ({question.asks}) must be one of {', '.join(question.allowed)}, got {values[0]!r}."
+    return ""
 
 
 def _known(card: Card, report: Report | None) -> dict[str, dict[str, Any]]:

@@ -50,7 +50,7 @@ def filled(promise: Any) -> tuple[dict[str, Any], Any]:
         return {}, promise
     scope = Scope(contribution_bound=words["bound"], covered=words["covered"], not_covered=words["not_covered"])
     told = {"title": words["title"], "mechanism": Mechanism(words["mechanism"], sigma=words.get("sigma"))}
-    more = {name: words[name] for name in ("publisher", "total", "errors") if name in words}
+    more = {name: words[name] for name in ("total", "errors") if name in words}
     return told | {"scope": scope} | more, guarantee
 
 
@@ -62,7 +62,7 @@ def from_ledger(ledger: "Ledger", budget: str) -> dict[str, Any]:
         head, check = str(ledger.verify()), "passed"
     except TamperedLedgerError:
         head, check = str(ledger.head()), "failed"
-    return {"ledger_head": head, "ledger_check": check, "total": total, "publisher": spent.budget.actor}
+    return {"ledger_head": head, "ledger_check": check, "total": total}
 
 
 def mechanism_of(events: tuple[Event, ...], clip: float | None = None) -> Mechanism:

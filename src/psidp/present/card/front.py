@@ -11,7 +11,7 @@ from psidp.present.deployments import deployments
 from psidp.present.formatting import down, per_thousand, up
 from psidp.present.words import article
 
-__all__ = ["Check", "Front", "Mark", "front"]
+__all__ = ["Check", "Front", "Mark", "front", "limit_words"]
 
 WIDER = 1.959964
 """Standard errors that hold 95 of 100 draws of a Gaussian."""
@@ -68,7 +68,7 @@ def front(card: Card) -> Front:
         number=number,
         at=f"{at} per {g.unit}",
         smaller=_smaller(card),
-        bound=_bound(card),
+        bound=limit_words(card),
         marks=_marks(card),
         spent=_spent(card),
         comparison=_comparison(g),
@@ -104,7 +104,7 @@ def _smaller(card: Card) -> str:
     return f"psi is how far one {unit} can move the numbers, divided by the noise that hides it. {ends}"
 
 
-def _bound(card: Card) -> str:
+def limit_words(card: Card) -> str:
     """How much one unit may add, or that nothing enforced a limit."""
     unit, stated = card.guarantee.unit, card.scope.contribution_bound.rstrip(".")
     if not stated:

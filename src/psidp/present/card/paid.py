@@ -1,6 +1,5 @@
 """What a ledger paid for: a card with a ledger is of a spend that it holds, or of all that a budget paid for."""
 
-from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +8,7 @@ from psidp.ledger.budget import Budget
 from psidp.ledger.entry import Entry
 from psidp.ledger.event import RUNS, run_event
 from psidp.ledger.report import Report
+from psidp.present.card.enforced import clipped
 from psidp.present.card.events import Event
 from psidp.present.card.parts import Mechanism, Scope
 from psidp.present.formatting import up
@@ -27,26 +27,27 @@ MOST = 8
 ALONE = "Without a ledger, a card speaks of a promise that nobody here paid for."
 
 
-def check_paid(ledger: "Ledger", budget: str, promise: Any, behind: Any, events: tuple[Event, ...]) -> None:
-    """Refuse the card of what the budget did not pay for, or of what protects somebody else than it does."""
+def check_paid(ledger: "Ledger", budget: str, promise: Any, behind: Any, events: tuple[Event, ...]) -> list[Entry]:
+    """The spends that paid for the promise itself; of a run's parts none.
+
+    Refused: the card of what the budget did not pay for, or of what protects somebody else than it does.
+    """
     if isinstance(promise, Report | Entry):
         theirs = promise.budget.name if isinstance(promise, Report) else promise.budget
         if theirs != budget:
             raise ValueError(f"the card's budget must be the one that paid, {theirs!r}, got budget={budget!r}.")
-        return
+        return [promise] if isinstance(promise, Entry) else list(_released(ledger, budget))
     terms = ledger.budget(budget)
     _check_terms(terms, behind)
-    report, last = ledger.report(budget), deque[Entry](maxlen=MOST)
+    report = ledger.report(budget)
     parts = [event for event in events if not isinstance(event, Guarantee) or event.psi]  # not a run's chance to fail
+    spends = list(_released(ledger, budget))
     if not parts and behind in (report.lifetime, report.spent):
-        return
-    unpaid = parts or [behind]
-    for spend in _released(ledger, budget):
-        last.append(spend)
-        unpaid = [part for part in unpaid if not _paid_by(spend, part)]
-        if not unpaid:
-            return
-    raise _unpaid(budget, unpaid[0], last)
+        return spends
+    for part in parts or [behind]:
+        if not any(_paid_by(spend, part) for spend in spends):
+            raise _unpaid(budget, part, spends[-MOST:])
+    return [] if parts else [spend for spend in spends if _paid_by(spend, behind)]
 
 
 def spend_words(spend: Entry, ledger: "Ledger | None") -> tuple[dict[str, Any], Guarantee]:
@@ -73,8 +74,8 @@ def _mechanism(event: dict[str, Any]) -> Mechanism:
     if event["kind"] in RUNS:
         told = ("noise_multiplier", "sampling_rate", "steps", "sampling")
         return Mechanism(f"a run of kind {event['kind']}", **{name: event[name] for name in told if name in event})
-    if "unit_column" in event or "question" in event:
-        return Mechanism()
+    if clipped(event):
+        return Mechanism("Gaussian noise on clipped totals")
     if event["kind"] == "strategy":
         return Mechanism("Gaussian noise on a linear strategy in whole numbers")
     return Mechanism(f"{event.get('mechanism', 'not said')}, as somebody declared it")
@@ -83,7 +84,8 @@ def _mechanism(event: dict[str, Any]) -> Mechanism:
 def _released(ledger: "Ledger", budget: str) -> Iterable[Entry]:
     """The spends of a budget for which something was released, as far as anybody said."""
     withheld = {entry.refers for entry in ledger.entries(budget) if entry.state == "withheld"}
-    return (entry for entry in ledger.entries(budget) if entry.state == "spent" and entry.id not in withheld)
+    spent = (entry for entry in ledger.entries(budget) if entry.state == "spent" and entry.id not in withheld)
+    return (entry for entry in spent if entry.psi or entry.kappa)  # a stream's periods cost nothing
 
 
 def _check_terms(terms: Budget, promise: Any) -> None:

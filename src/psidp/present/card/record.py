@@ -17,6 +17,7 @@ from psidp.ledger.report import Report
 from psidp.maths.normal import UNIT
 from psidp.mechanism.release import Release
 from psidp.present.card.derived import derived_numbers, derived_sentences, same
+from psidp.present.card.enforced import enforced
 from psidp.present.card.events import Event, covering, described, read, upper_ends
 from psidp.present.card.fill import Trained, filled, from_ledger, mechanism_of, of_audit
 from psidp.present.card.paid import check_paid, spend_words
@@ -30,11 +31,13 @@ from psidp.symbols import symbol
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger
 
-__all__ = ["Audited", "Card", "Mechanism", "Scope", "Total", "TypicalError", "card", "mechanism_of"]
+__all__ = ["UNTITLED", "Audited", "Card", "Mechanism", "Scope", "Total", "TypicalError", "card", "mechanism_of"]
 
 Run = DPSGD | BandMF | FixedOrder | RandomAllocation
 FORM, OLD = "psidp.card/2", "psidp.card/1"
 """The form that is written, and one that is read too: its sentences had other words."""
+UNTITLED = "Privacy card"
+"""The title of a card that was told none."""
 KAPPA = 1e-10
 """Failure probability with which a curve becomes one psi, unless told."""
 SAME = 1e-6
@@ -50,7 +53,7 @@ class Card:
     """
 
     guarantee: Guarantee
-    title: str = "Privacy card"
+    title: str = UNTITLED
     regret: float = 0.0
     prior: float = 0.1
     mechanism: Mechanism = field(default_factory=Mechanism)
@@ -221,9 +224,10 @@ def card(
 
     `date` is today unless given; every other keyword is a field of Card, where `audit` may be what an audit gave. What
     the card is made of fills in what it knows: a run its mechanism, a training its delta and ledger, an answer its
-    typical errors. With `ledger` and `budget` the ledger is verified, and its head, the running total and who keeps it
-    are filled in; a card of what the budget did not pay for is refused. `ledger.spent(number)` gives a spend. `kappa`
-    is where the psi stands that covers a run.
+    typical errors. With `ledger` and `budget` the ledger is verified, and its head, the running total and what
+    psidp enforced in a curator's release are filled in; a card of what the budget did not pay for is refused.
+    `ledger.spent(number)` gives a spend. `publisher` is told or left out. `kappa` is where the psi stands that covers
+    a run.
 
     Examples:
         >>> made = card(Guarantee(1.0), title="Mean age", date="2026-01-31")
@@ -256,7 +260,9 @@ def card(
         said = {"events": runs, "regret": overstated, "mechanism": mechanism_of(runs)} | said
     said |= given
     if ledger is not None and budget is not None:
-        check_paid(ledger, budget, promise, behind, said.get("events", ()))
+        paying = check_paid(ledger, budget, promise, behind, said.get("events", ()))
+        known = enforced(ledger, paying, said.get("scope", Scope()), behind.unit)
+        said |= known | {name: value for name, value in given.items() if name != "scope"}
     if hasattr(said.get("audit"), "psi"):
         said["audit"] = of_audit(said["audit"])
     day = calendar_date.today().isoformat() if date is None else date

@@ -5,7 +5,10 @@ from typing import Any
 from psidp.ledger.report import Report
 from psidp.present.card.parts import Total
 
-__all__ = ["report_words"]
+__all__ = ["UNTOLD", "report_words"]
+
+UNTOLD = "psidp clipped it in what a curator released; a card that is made with the ledger says in which releases"
+"""What a report alone knows of limits, where a curator released something."""
 
 
 def report_words(report: Report) -> dict[str, Any]:
@@ -14,9 +17,8 @@ def report_words(report: Report) -> dict[str, Any]:
     return {
         "title": f"Everything released from the budget {b.name}",
         "mechanism": "all releases of the budget together",
-        "bound": "",
+        "bound": UNTOLD if report.units else "",
         "covered": (f"all releases that the ledger lists for the budget {b.name} since it was opened: {b.purpose}",),
         "not_covered": ("releases from the same data that were not entered in this ledger",),
-        "publisher": b.actor,
         "total": Total(f"all budgets of the ledger for one {b.unit}", report.unit_total.psi, report.unit_total.kappa),
     }
