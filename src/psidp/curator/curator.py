@@ -164,9 +164,11 @@ class Curator:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share, error, notions)
         made = planned(asked, self._engine)
-        if self.ledger is None:
-            return made
-        return replace(made, notes=(*made.notes, standing(self.ledger, str(self.budget), asked, retry_key)))
+        return (
+            made
+            if self.ledger is None
+            else replace(made, notes=(*made.notes, standing(self.ledger, str(self.budget), asked, retry_key)))
+        )
 
     @spelled_out
     def release(
