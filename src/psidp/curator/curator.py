@@ -163,12 +163,9 @@ class Curator:
     ) -> Plan:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share, error, notions)
-        made = planned(asked, self._engine)
-        return (
-            made
-            if self.ledger is None
-            else replace(made, notes=(*made.notes, standing(self.ledger, str(self.budget), asked, retry_key)))
-        )
+        made, ledger = planned(asked, self._engine), self.ledger
+        said = () if ledger is None else (standing(ledger, str(self.budget), asked, retry_key),)
+        return replace(made, notes=(*made.notes, *said))
 
     @spelled_out
     def release(

@@ -18,7 +18,7 @@ from typing import Any
 
 from psidp.symbols import check_text
 
-__all__ = ["BESIDE_THE_PRICE", "CLIPPED", "UNASKED", "UNITS", "same_person", "signed", "system_user"]
+__all__ = ["BESIDE_THE_PRICE", "CLIPPED", "UNASKED", "UNITS", "WHO", "same_person", "signed", "system_user"]
 
 WHO = ("by", "table", "table_unit")
 UNITS = ("unit_column", "budget_unit_column", "same_unit")
