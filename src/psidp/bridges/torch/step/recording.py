@@ -365,11 +365,12 @@ def _setting(kernel: tuple[int, ...], stride: Any, padding: Any, dilation: Any, 
 
 def _refuse_products(last: Any) -> None:
     """Refuse prod and cumprod in a graph, whatever called them: a script passes by the functions that are seen."""
-    left, seen = [last], {None}
+    left, seen = [last] if last is not None else [], {last, None}
     while left:
         node = left.pop()
-        if node not in seen:
-            seen.add(node)
-            if PRODUCTS.fullmatch(node.name()):
-                raise ValueError(PRODUCT)
-            left += [before for before, _ in node.next_functions]
+        if "rodBackward" in node.name() and PRODUCTS.fullmatch(node.name()):
+            raise ValueError(PRODUCT)
+        for before, _ in node.next_functions:
+            if before not in seen:
+                seen.add(before)
+                left.append(before)
