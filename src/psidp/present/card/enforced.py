@@ -53,7 +53,7 @@ def enforced(ledger: "Ledger", spends: Sequence[Entry], scope: Scope, unit: str)
 
 def clipped(event: Mapping[str, Any]) -> bool:
     """Whether a spend's event says that psidp clipped what units add; entries before that was said name the column."""
-    return any(name in event for name in (CLIPPED, "unit_column", "question"))
+    return event.get(CLIPPED) is True or "unit_column" in event or "question" in event
 
 
 def _found(ledger: "Ledger", spend: Entry) -> Found:
