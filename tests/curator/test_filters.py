@@ -307,6 +307,15 @@ def test_a_condition_may_be_any_list_and_hold_any_number():
         curator.release(ask.count(), by="n", groups=[1, 2**64], psi=1.0)
 
 
+def test_either_or_holds_inside_another_and_is_unknown_where_one_side_is():
+    """As Ibis writes it, DuckDB cannot read one inside another."""
+    cases = [(a, b, c) for a in (True, False, None) for b in (True, False, None) for c in (True, False, None)]
+    table = pa.table({name: [case[i] for case in cases] for i, name in enumerate("abc")})
+    rule = (ibis._.a ^ ibis._.b.isnull()) ^ (ibis._.c ^ ibis._.b)
+    found = Curator(table, None).release(ask.count(), where=rule, psi=1e6).rows[0][1].value
+    assert round(found) == sum(a ^ (b is None) ^ c ^ b for a, b, c in cases if None not in (a, b, c))
+
+
 def test_text_is_split_in_one_pass():
     """Nine thousand blanks took hours once: each was tried as the end of the name."""
     table = open_table(pa.table({"n": [1], "a > b": [2], 'c"d': [3], '"e"': [4]}))

@@ -34,7 +34,7 @@ DERIVED = {"ExtractYear": "year", "ExtractQuarter": "quarter", "ExtractMonth": "
            "ExtractDay": "day", "ExtractHour": "hour", "ExtractMinute": "minute"}  # fmt: skip
 CASES = ("SearchedCase", "SimpleCase", "IfElse")
 SPECIAL = {"IsNan": "isnan", "IsInf": "isinf"}
-JOINED = {"And": lambda a, b: a & b, "Or": lambda a, b: a | b, "Xor": lambda a, b: a ^ b}
+JOINED = {"And": lambda a, b: a & b, "Or": lambda a, b: a | b, "Xor": lambda a, b: (a | b) & ~(a & b)}
 ENGINES = ("duckdb", "postgres", "pyspark")
 
 
