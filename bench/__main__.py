@@ -13,6 +13,7 @@ OTHERS = {
     "__init__",
     "__main__",
     "device",
+    "journeys",
     "timing",
     "correlated_training",
     "training_models",

@@ -9,17 +9,6 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "design"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
-CLAIMS = {
-    "audit.md": 9,
-    "correlated.md": 6,
-    "cubes.md": 9,
-    "curator.md": 17,
-    "distributed.md": 5,
-    "noise.md": 13,
-    "strategies.md": 8,
-    "streams.md": 9,
-}
-"""How many numbered claims a page has; others name tests without numbers."""
 
 
 @pytest.mark.parametrize("page", sorted(p.name for p in PAGES.glob("*.md") if NAMED.search(p.read_text())))
@@ -29,13 +18,8 @@ def test_every_test_that_a_page_names_exists(page):
         assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, (path, name)
 
 
-@pytest.mark.parametrize("page", list(CLAIMS))
+@pytest.mark.parametrize("page", sorted(p.name for p in PAGES.glob("*.md") if re.search(r"\n## 1\. ", p.read_text())))
 def test_every_claim_is_held_by_a_test(page):
     claims = re.split(r"\n## (?=\d)", (PAGES / page).read_text())[1:]
-    assert [int(claim.split(".")[0]) for claim in claims] == list(range(1, CLAIMS[page] + 1))
+    assert [int(claim.split(".")[0]) for claim in claims] == list(range(1, len(claims) + 1))
     assert all(NAMED.search(claim) for claim in claims)
-
-
-@pytest.mark.parametrize("page", ["torch.md", "step.md", "trainer.md"])
-def test_the_pages_on_training_name_their_tests(page):
-    assert len(NAMED.findall((PAGES / page).read_text())) >= 10

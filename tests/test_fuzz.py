@@ -1,6 +1,8 @@
 """./dev fuzz: its campaigns find nothing today, find each old defect when it is back, and say how to repeat it."""
 
 import io
+import os
+import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -21,6 +23,16 @@ WITHIN = 30
 HERE = [name for name in NAMES if name != "suite"]
 """Those whose rounds run in this process."""
 RELAPSES = [(name, relapse) for name in HERE for relapse in Campaign.named(name, 0).relapses]
+
+
+PATCHES = sorted((ROOT / "fuzz" / "relapses").glob("*.patch"))
+SEARCH = """
+import sys, psidp
+from fuzz.campaign import Campaign
+assert psidp.__file__.startswith(sys.argv[2]), psidp.__file__
+found = Campaign.named(sys.argv[1], seed=1)
+sys.exit(not any(found.round() is not None for _ in range(int(sys.argv[3]))))
+"""
 
 
 def planted(random):
@@ -54,12 +66,24 @@ def test_an_old_defect_is_found_when_it_is_back(name, relapse):
         assert any(found.round() is not None for _ in range(WITHIN)), f"{WITHIN} rounds find nothing"
 
 
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
+def test_an_old_defect_is_found_when_its_patch_brings_it_back(patch, tmp_path):
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run(["git", "apply", str(patch)], cwd=tmp_path, check=True, env=os.environ | {"GIT_DIR": os.devnull})
+    paths = os.pathsep.join([str(tmp_path / "src"), str(ROOT), str(ROOT / "tests")])
+    words = [patch.name.split(".")[0], str(tmp_path), str(WITHIN)]
+    done = subprocess.run(
+        [sys.executable, "-c", SEARCH, *words], env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{WITHIN} rounds find nothing: {done.stderr}"
+
+
 def test_every_campaign_says_its_property_and_has_relapses():
     assert len(HERE) >= 3
     for name in HERE:
         made = Campaign.named(name, 0)
         assert made.about.endswith(".")
-        assert made.relapses
+        assert made.relapses or [patch for patch in PATCHES if patch.name.split(".")[0] == name]
 
 
 def test_a_planted_defect_is_found_printed_and_repeated_by_the_printed_command(monkeypatch):

@@ -1,6 +1,6 @@
-"""The five journeys of docs/architecture.md, and the files of psidp that each really visits.
+"""What a call of each kind visits in psidp.
 
-PYTHONPATH=src python tests/journeys.py table     prints, as JSON, the files in the order of the first visit, and how
+PYTHONPATH=src python bench/journeys.py table     prints, as JSON, the files in the order of the first visit, and how
                                                   many functions were called. Imports do not count.
 """
 
