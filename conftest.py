@@ -9,9 +9,11 @@ fuzz` sets as well, afresh but so that the same seed repeats it.
 import gc
 import os
 import random
+import re
 import sys
 import threading
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,9 +34,24 @@ settings.load_profile(EXAMPLES)
 os.environ["TRITON_INTERPRET"] = "1"
 os.environ.pop("COLUMNS", None)  # as wide as the test says, and not as the process that started this one
 
-there = find_spec("torch") and find_spec("triton")
-collect_ignore_glob = ["tests/bridges/ranked.py"]  # a script, which has no tests
-collect_ignore_glob += [] if there else ["src/psidp/bridges/torch/*", "tests/bridges/test_torch_*.py"]
+ROOT = Path(__file__).parent
+TORCH = re.compile(r"^(import|from) (torch|triton|opacus|transformers|peft)\b", re.MULTILINE)
+NEED_TORCH = {path for path in (*ROOT.glob("tests/**/*.py"), *ROOT.glob("src/psidp/bridges/**/*.py"))
+              if TORCH.search(path.read_text(encoding="utf-8"))}  # fmt: skip
+BROWSER = {"chromium", "served", "tab"}
+SERVERS = {"server", "postgres", "postgresql", "spark"}
+LONGEST = (
+    "spark",
+    "browser",
+    "tests/test_fuzz.py",
+    "tests/curator/test_stream.py",
+    "tests/bridges/test_torch_kernels.py",
+)
+"""Groups of tests that take longest; they begin first, so that no process ends long after the others."""
+
+collect_ignore = ["tests/bridges/ranked.py"]  # a script, which has no tests
+if not (find_spec("torch") and find_spec("triton")):
+    collect_ignore += [str(path) for path in NEED_TORCH] + [str(ROOT / "src" / "psidp" / "bridges" / "torch")]
 
 
 class ScriptedEntropy:
@@ -58,6 +75,7 @@ class ScriptedEntropy:
         return self.bytes.randbytes(n) if mine else self.real(n)
 
 
+NAME, GROUP = pytest.StashKey[str](), pytest.StashKey[str]()
 entropy = ScriptedEntropy()
 os.register_at_fork(after_in_child=gc.freeze)  # to end a DuckDB connection of the parent in a child crashes the child
 
@@ -69,11 +87,32 @@ def pytest_configure():
         _begin("collection")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Which tests are slow, and which stay in one process: those of a file, of Spark, of the browser."""
+    for item in items:
+        needs = {*item.fixturenames, *_chosen(item)}
+        file = item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else item.path.name
+        group = "spark" if "spark" in needs else "browser" if needs & BROWSER else file
+        item.stash[NAME] = item.nodeid
+        item.stash[GROUP] = group
+        item.add_marker(pytest.mark.xdist_group(group))
+        if item.path in NEED_TORCH or needs & (BROWSER | SERVERS):
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: LONGEST.index(item.stash[GROUP]) if item.stash[GROUP] in LONGEST else len(LONGEST))
+
+
+def _chosen(item):
+    """Words among the parameters of a test, such as the name of an engine."""
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return {value for value in parameters if isinstance(value, str)}
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """Each test has draws of its own, whichever tests ran before it."""
     if SCRIPTED:
-        _begin(item.nodeid)
+        _begin(item.stash[NAME])
     return (yield)
 
 

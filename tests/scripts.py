@@ -1,4 +1,4 @@
-"""Scripts beside the tests of the ledger, run as processes of their own, so that forking is safe."""
+"""Scripts of this folder, run as processes of their own, so that forking is safe."""
 
 import json
 import os
@@ -6,18 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["HERE", "script"]
+__all__ = ["script"]
 
-HERE = Path(__file__).parent / "ledger"
+HERE = Path(__file__).parent
 
 
 def script(name, *arguments):
-    """The outcome of one of the scripts beside this file."""
+    """What a script, named by its path in this folder, prints as JSON."""
     done = subprocess.run(
         [sys.executable, HERE / name, *map(str, arguments)],
         capture_output=True,
         text=True,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -47,7 +47,7 @@ def cube():
 @pytest.fixture(scope="module")
 def told(cube):
     if find_spec("mbi") is None:
-        pytest.skip("mbi is not installed, since JAX is large: CI=true ./dev test installs it")
+        pytest.skip("mbi is not installed, ./dev test installs it")
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], input=cube.to_json(), capture_output=True, text=True, check=False
     )

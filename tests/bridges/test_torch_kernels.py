@@ -112,7 +112,7 @@ def test_every_cipher_and_shape_agrees_with_numpy(rounds, block, grid):
 
 @pytest.mark.parametrize(("sigma", "grid"), [(SIGMA, NARROW), (1.999, NARROW), (SIGMA, 2.0**-10)])
 def test_values_beside_a_half_are_rounded_as_rationals_say(sigma, grid):
-    n, scale, rng = 8192, sigma / grid, np.random.default_rng(5)
+    n, scale, rng = 2048, sigma / grid, np.random.default_rng(5)
     words = Layout(16, 512).words(key(6), np.arange(n))
     slot = words & (table.SLOTS - 1)
     with np.errstate(invalid="ignore"):
@@ -129,7 +129,7 @@ def test_values_beside_a_half_are_rounded_as_rationals_say(sigma, grid):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("sigma", "grid"), [(SIGMA, SHORT), (1.999, SHORT), (3.0, COARSE)])
 def test_values_beside_a_half_are_rounded_as_rationals_say_with_short_words(sigma, grid, dtype):
-    n, scale, rng = 8192, sigma / grid, np.random.default_rng(5)
+    n, scale, rng = 2048, sigma / grid, np.random.default_rng(5)
     words = Layout(24, 512).words(key(6), np.arange(n))
     slot = words & (table.SLOTS - 1)
     with np.errstate(invalid="ignore"):

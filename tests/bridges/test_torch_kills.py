@@ -1,31 +1,15 @@
-"""Trainings with correlated noise killed at lines of a step; the suite takes a sample of the lines.
-
-Every line: `python tests/bridges/training_kills.py FOLDER sampled 1`, in a folder that is empty.
-"""
-
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""Trainings with correlated noise killed at a sample of the lines of a step; `./dev fuzz` takes all lines."""
 
 import pytest
 
-HERE = Path(__file__).parent
+from scripts import script
 
 
-@pytest.mark.parametrize(("order", "stride", "kills"), [("sampled", 97, 5), ("fixed", 173, 3)])
+@pytest.mark.parametrize(("order", "stride", "kills"), [("sampled", 211, 2), ("fixed", 307, 1)])
 def test_killed_at_lines_of_a_step_the_price_is_as_planned_and_no_file_holds_a_secret(tmp_path, order, stride, kills):
-    done = subprocess.run(
-        [sys.executable, HERE / "training_kills.py", tmp_path, order, str(stride)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["kills"] >= kills
-    assert (found["leaks"], found["unpaid"]) == (0, 0)
-    assert found["lost"] <= found["kills"]  # a kill loses one step at most
-    assert 0.9 < found["most"] <= 1.0  # of the bound, in exact integers, between neighbours
-    assert found["apart"] > kills
+    outcome = script("bridges/training_kills.py", tmp_path, order, stride, 1)
+    assert outcome["kills"] >= kills
+    assert (outcome["leaks"], outcome["unpaid"]) == (0, 0)
+    assert outcome["lost"] <= outcome["kills"]  # a kill loses one step at most
+    assert 0.9 < outcome["most"] <= 1.0  # of the bound, in exact integers, between neighbours
+    assert outcome["apart"] > kills

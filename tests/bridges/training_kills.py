@@ -1,4 +1,4 @@
-"""Two neighbouring trainings, killed at every line of a step. Run as a script: folder, order, stride.
+"""Two neighbouring trainings, killed at lines of a step. Run as a script: folder, order, stride, first line.
 
 Victims and those who go on are forks of a process that has done nothing but import. A victim takes three steps, and in
 the fourth it dies by SIGKILL at one line of psidp, the first time it comes there; then the run goes on to its end. All
@@ -193,8 +193,8 @@ def distance(worlds, order, line, most):
     return max(sum(squares[start : start + BANDS]) for start in range(first, len(squares), BANDS)) / most
 
 
-def main(folder, order, stride):
-    line, found = 1, {"kills": 0, "leaks": 0, "unpaid": 0, "lost": 0, "most": 0.0, "apart": 0}
+def main(folder, order, stride, first):
+    line, found = first, {"kills": 0, "leaks": 0, "unpaid": 0, "lost": 0, "most": 0.0, "apart": 0}
     while True:
         worlds = [World(f"{folder}/{line}-{present}", order, present, line).killed() for present in (True, False)]
         codes = {code for code, _, _ in worlds}
@@ -213,4 +213,4 @@ def main(folder, order, stride):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -1,4 +1,4 @@
-"""Processes that publish two weeks of a table's stream, killed at every line. Run as a script: URL, stride, seal or "".
+"""Processes that publish two weeks of a table's stream, killed at lines. Run as a script: URL, stride, first line, seal or "".
 
 A process of its own that holds no connection, so that forking is safe. Victims and those who go on are forks; a victim
 ends at one line, without a word, the first time it comes there.
@@ -76,12 +76,12 @@ def goes_on(url, name, seal, pipe):
     os.write(pipe, json.dumps([kept, len(after)]).encode())
 
 
-def main(url, stride, seal):
+def main(url, stride, first, seal):
     assert ibis.duckdb  # imported once for all forks, to save time; nothing is connected
     planned = stream_plan.chosen(Workload.together(3), Participation(1))
     stream_plan.chosen = lambda *_: planned  # likewise
     forked(lambda _: Ledger(url, clock=clock).open("survey", psi=1.0, unit="patient", actor="Ann", purpose="a test"))
-    line, kills, changed = 1, 0, 0
+    line, kills, changed = first, 0, 0
     while True:
         name = f"s{line}"
         _, code = forked(lambda _, name=name, line=line: victim(url, name, seal, line))
@@ -101,4 +101,4 @@ def main(url, stride, seal):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

@@ -345,9 +345,9 @@ def test_interrupted_at_any_line_it_goes_on_with_the_same_numbers(tmp_path, cloc
             assert again.published == 2
             if not reached:
                 break
-            line += 3
+            line += 17  # `./dev fuzz --only kills` kills at all lines
         paid = [e.key for e in book.entries() if e.state == "spent" and e.psi > 0]
-        assert len(paid) == len(set(paid)) > 20
+        assert len(paid) == len(set(paid)) > 4
         book.verify()
 
 

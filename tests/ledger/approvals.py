@@ -75,11 +75,11 @@ def refused(ledger):
         pass
 
 
-def every_statement(fresh_url, most):
-    """The scene killed between every two statements, and gone on with each time."""
+def every_statement(fresh_url, stride, first):
+    """The scene killed between two statements, one pair in `stride`, and gone on with each time."""
     found = set()
-    for statements in range(most):
-        url = fresh_url(statements)
+    for kills, statements in enumerate(range(first, 1000, stride)):
+        url = fresh_url(kills)
         child = os.fork()
         if child == 0:
             try:
@@ -91,7 +91,7 @@ def every_statement(fresh_url, most):
         _, status = os.waitpid(child, 0)
         found.add(gone_on(url))
         if not os.WIFSIGNALED(status):
-            return {"boundaries": statements, "found": sorted(found)}
+            return {"kills": kills, "found": sorted(found)}
     raise AssertionError("the scene never ended")
 
 
@@ -101,7 +101,7 @@ if __name__ == "__main__":
 
     what, where, amount = sys.argv[1], sys.argv[2], int(sys.argv[3])
     if what == "every":
-        print(json.dumps(every_statement(lambda number: where.replace("NUMBER", str(number)), amount)))
+        print(json.dumps(every_statement(lambda kill: where.replace("NUMBER", str(kill)), amount, int(sys.argv[4]))))
     else:
         work = spends if what == "spends" else approvals
         print(json.dumps(race(where, "survey", [[number] for number in range(amount)], work)))

@@ -1,4 +1,6 @@
-"""Processes that spend and are killed: at random moments, or between two chosen statements. Run as a script.
+"""Processes that spend and are killed: at random moments, or between two chosen statements.
+
+Run as a script: "random", URL, kills, seed; or "every", URL with NUMBER in it, stride, first statement.
 
 A process of its own, so that forking is safe: everything is imported once, each victim is a fork.
 """
@@ -128,9 +130,9 @@ def scene(url, pipe):
         once(ledger, pipe, how, how, 0.1)
 
 
-def every_statement(fresh_url):
-    """The scene killed between every two statements, reopened and counted each time."""
-    for statements in range(1000):
+def every_statement(fresh_url, stride, first):
+    """The scene killed between two statements, one pair in `stride`; reopened and counted each time."""
+    for kills, statements in enumerate(range(first, 1000, stride)):
         url = fresh_url(statements)
         reader, writer = os.pipe()
         child = os.fork()
@@ -146,7 +148,7 @@ def every_statement(fresh_url):
         lines = [json.loads(line) for line in os.read(reader, 65536).split(b"\n") if line]
         os.close(reader)
         if reopened(url, lines, finished=not os.WIFSIGNALED(status)):
-            return {"boundaries": statements}
+            return {"kills": kills}
     raise AssertionError("the scene never ended")
 
 
@@ -172,9 +174,9 @@ def reopened(url, released, finished):
 
 
 if __name__ == "__main__":
-    what, where, amount = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    what, where, many, start = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     if what == "random":
-        result = random_kills(where, amount, seed=20)
+        result = random_kills(where, many, seed=start)
     else:
-        result = every_statement(lambda number: where.replace("NUMBER", str(number)))
+        result = every_statement(lambda number: where.replace("NUMBER", str(number)), many, start)
     print(json.dumps(result))

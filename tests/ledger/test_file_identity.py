@@ -16,7 +16,7 @@ from psidp import Guarantee, Ledger
 from psidp.errors import LedgerUnavailableError
 from psidp.ledger import file_identity
 from psidp.ledger.file_identity import FileIdentity, Mark
-from scripts import HERE, script
+from scripts import script
 
 G = Guarantee(0.1)
 
@@ -53,7 +53,7 @@ def refused(name, match):
 
 def killed(name, spends):
     """A process that spends and is killed: its spends are in the log only."""
-    done = subprocess.run([sys.executable, HERE / "names.py", "die", name, str(spends)])
+    done = subprocess.run([sys.executable, Path(__file__).with_name("names.py"), "die", name, str(spends)])
     assert done.returncode == -9
 
 
@@ -136,7 +136,7 @@ def test_a_folder_mounted_twice_holds_one_ledger(tmp_path, monkeypatch):
     with mounted(volume, other, monkeypatch):
         there = Ledger(other / "ledger.db")
         assert [spend(each) for each in (here, there, here, there)] == [2, 3, 4, 5]
-        outcome = script("names.py", "race", volume / "ledger.db", other / "ledger.db")
+        outcome = script("ledger/names.py", "race", volume / "ledger.db", other / "ledger.db")
         assert [word for word, _ in outcome].count("accepted") == 6
         there.dispose()
     assert here.verify().id == 11
@@ -148,7 +148,7 @@ def test_a_symbolic_link_is_the_file_it_leads_to(ledger, path, tmp_path):
     link = tmp_path / "deep" / "link.db"
     link.symlink_to(path)
     assert [spend(Ledger(link)), spend(ledger), spend(Ledger(link))] == [2, 3, 4]
-    outcome = script("names.py", "race", path, link)
+    outcome = script("ledger/names.py", "race", path, link)
     assert [word for word, _ in outcome].count("accepted") == 7
     assert ledger.verify().id == 11
 
@@ -171,12 +171,12 @@ def test_two_names_never_spend_twice_however_they_race(ledger, path, tmp_path, m
     if second == "bind mount":
         other.touch()
         with mounted(path, other, monkeypatch):
-            outcome = script("names.py", "race", path, other)
+            outcome = script("ledger/names.py", "race", path, other)
     else:
         os.link(path, other)
         if second == "link left over":
             path.unlink()
-        outcome = script("names.py", "race", path, other)
+        outcome = script("ledger/names.py", "race", path, other)
         (other if second == "hard link" else path).unlink(missing_ok=True)
         if second == "link left over":
             other.rename(path)

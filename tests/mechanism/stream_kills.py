@@ -1,4 +1,4 @@
-"""Processes that open a counter and publish two periods, killed at every line. Run as a script: URL and stride.
+"""Processes that open a counter and publish two periods, killed at lines. Run as a script: URL, stride, first line.
 
 A process of its own, so that forking is safe; each victim is a fork that ends at one line, without a word.
 """
@@ -56,12 +56,12 @@ def killed(url, name, line):
     return left, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
 
-def main(url, stride):
+def main(url, stride, first):
     planned = stream_plan.chosen(Workload.together(3), Participation(1))
     stream_plan.chosen = lambda *_: planned  # once for all victims, to save time
     with Ledger(url) as ledger:
         ledger.open("survey", psi=1.0, actor="Ann", purpose="a test")
-    line, kills, changed = 1, 0, 0
+    line, kills, changed = first, 0, 0
     while True:
         name = f"s{line}"
         left, was_killed = killed(url, name, line)
@@ -79,4 +79,4 @@ def main(url, stride):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,13 +1,8 @@
 """Counter: numbers published period after period, paid for once, the same whoever asks again."""
 
-import json
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from threading import Barrier
 
 import numpy as np
@@ -17,8 +12,8 @@ import psidp
 from psidp import Counter, Ledger
 from psidp.ledger.event import price
 from psidp.mechanism import stream_plan, stream_series
+from scripts import script
 
-HERE = Path(__file__).parent
 TOTALS = [123456789, 222222223, 98765432]
 
 
@@ -105,25 +100,14 @@ def test_two_openers_at_once_pay_once_and_two_publishers_publish_once(survey, ur
     survey.verify()
 
 
-def kill_at_every_line(url, stride):
-    done = subprocess.run(
-        [sys.executable, HERE / "stream_kills.py", url, str(stride)],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def test_killed_at_any_line_and_resumed_it_publishes_the_same_numbers_at_one_price(sqlite_url):
-    outcome = kill_at_every_line(sqlite_url, 1)
-    assert outcome["kills"] > 90
+def test_killed_at_lines_and_resumed_it_publishes_the_same_numbers_at_one_price(sqlite_url):
+    outcome = script("mechanism/stream_kills.py", sqlite_url, 5, 1)
+    assert outcome["kills"] > 18
     assert (outcome["changed"], outcome["twice"]) == (0, 0)
 
 
 def test_killed_at_many_lines_on_postgresql(server):
-    outcome = kill_at_every_line(server.place("counter_killed"), 9)
+    outcome = script("mechanism/stream_kills.py", server.place("counter_killed"), 9, 2)
     assert outcome["kills"] > 8
     assert (outcome["changed"], outcome["twice"]) == (0, 0)
 
