@@ -1,6 +1,6 @@
-"""A process that is killed at any line, statement or moment loses no spend, pays nothing twice and leaves no secret behind.
+"""A process killed at any line, statement or moment loses no spend, pays nothing twice and leaves no secret behind.
 
-A round kills one scene at lines a fixed distance apart, from a random first line; the suite kills at a fixed sample of lines.
+A round kills one scene at lines a fixed distance apart, from a random first line; the suite kills at a fixed sample.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def _spends(random: Random, place: Callable[[str], str]) -> None:
 
 
 def _statements(random: Random, place: Callable[[str], str]) -> None:
-    """A ledger made, opened and spent from, killed between statements of the database; the script checks what is left."""
+    """A ledger made, opened and spent from, killed between statements; the script checks what is left."""
     with TemporaryDirectory() as folder:
         script("ledger/crash.py", "every", f"{folder}/NUMBER.db", 10, random.randrange(10))
 
