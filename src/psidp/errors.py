@@ -8,6 +8,7 @@ Bad input is a plain ValueError or TypeError whose sentence names the quantity. 
     ├── IncomparableError (ValueError)   two guarantees whose curves cross have no order
     ├── MismatchError (ValueError)       adjacency or unit of privacy differ
     ├── MissingExtraError (ImportError)  an optional library is not installed
+    ├── NewerFormError (ValueError)      a newer psidp wrote this file or stored this answer
     └── LedgerError                      the ledger refuses; nothing was released
         ├── BudgetExceededError          what is left does not cover what was asked
         ├── BudgetClosedError            the budget was closed
@@ -41,6 +42,7 @@ __all__ = [
     "LedgerUnavailableError",
     "MismatchError",
     "MissingExtraError",
+    "NewerFormError",
     "NewerLedgerError",
     "NotALedgerError",
     "PsidpError",
@@ -97,6 +99,10 @@ class MissingExtraError(PsidpError, ImportError):
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f"This needs {library}. Install it with: pip install 'psidp[{extra}]'")
+
+
+class NewerFormError(PsidpError, ValueError):
+    """A newer psidp wrote this file or stored this answer."""
 
 
 class LedgerError(PsidpError):

@@ -106,6 +106,18 @@ def test_a_renewing_budget_renews_and_shows_its_running_total(url):
     ledger.dispose()
 
 
+def test_a_renewal_has_the_time_of_its_spend_so_that_a_running_clock_never_turns_back(sqlite_url):
+    clock = Clock(2026, 1, 30)
+    ledger = Ledger(sqlite_url, clock=lambda: clock() + timedelta(microseconds=next(ticks)))
+    ticks = iter(range(1000))
+    ledger.open("monthly", psi=4.0, actor="Ann", purpose="a test", renews="month")
+    clock.now += timedelta(days=3)
+    spend(ledger, 1.0, budget="monthly")
+    times = [entry.time for entry in ledger.entries()]
+    assert times == sorted(times)
+    ledger.verify()
+
+
 def test_a_refused_spend_renews_nothing(sqlite_url):
     clock = Clock(2026, 1, 30)
     ledger = Ledger(sqlite_url, clock=clock)

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 import psidp
 from psidp.cli import main
-from psidp.curator.stream import Published
+from psidp.curator.stream_numbers import Published
 from psidp.errors import MissingExtraError
 from psidp.present import figures, palette
 from psidp.present.figures.files import to_html

@@ -17,7 +17,9 @@ from psidp.maths.profile import delta_from_psi
 from psidp.notebook_view import NotebookView
 from psidp.symbols import symbol
 
-__all__ = ["AuditResult"]
+__all__ = ["FORM", "AuditResult"]
+
+FORM = "psidp-audit-1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +102,7 @@ class AuditResult(NotebookView):
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values."""
         return {
+            "form": FORM,
             "psi": self.psi,
             "estimate": self.estimate,
             "method": self.method,

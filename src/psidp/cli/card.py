@@ -10,6 +10,7 @@ import typer
 
 from psidp.accounting import DPSGD, PrivacyCurve, account
 from psidp.accounting.events import Sampling
+from psidp.auditing.result import FORM
 from psidp.cli import options
 from psidp.cli.public_record import (
     Answer,
@@ -24,6 +25,7 @@ from psidp.cli.public_record import (
     publish,
     reported,
 )  # fmt: skip
+from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import Adjacency, check_adjacency
@@ -226,6 +228,7 @@ def _audited(text: str, link: str | None) -> Audited:
             f"--audit must be an audit result with psi, its lower bound, or a file of it, got {text[:40]!r}. "
             "psidp audit scores.csv --json > audit.json writes one."
         )
+    check_form(values.get("form"), FORM, "the audit result")
     values["psi_lower"] = values.get("psi_lower", values.get("psi"))
     values["link"] = values.get("link") if link is None else link
     return Audited(**{entry.name: values[entry.name] for entry in fields(Audited) if entry.name in values})

@@ -9,6 +9,7 @@ import typer
 from psidp.cli import options
 from psidp.cli.balance import closed_or_left, in_words, plain, show_budgets, show_report
 from psidp.cli.json_output import show_json
+from psidp.cli.ledger_answer import answer
 from psidp.cli.ledger_list import list_, report
 from psidp.cli.ledger_officer import approve, deny, limit, pause, request, resume, roles
 from psidp.cli.ledger_options import Kappa, Name, Part, Table, TableUnit, Where, Who, Why, priced, readable, say
@@ -323,6 +324,6 @@ def _beside(names: list[str], unit: str) -> str:
 
 for _command, _called in (
     (list_, "list"), (report, "report"), (request, "request"), (approve, "approve"), (deny, "deny"), (limit, "limit"),
-    (pause, "pause"), (resume, "resume"), (roles, "roles"),
+    (pause, "pause"), (resume, "resume"), (roles, "roles"), (answer, "answer"),
 ):  # fmt: skip
     app.command(_called)(_command)

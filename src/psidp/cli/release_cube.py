@@ -121,7 +121,7 @@ def release_cube(
         )
     finally:
         curator.dispose()
-    return _show(cube, quantiles, output, as_json)
+    return show_cube(cube, quantiles, output, as_json)
 
 
 def _free(folder: Path) -> bool:
@@ -172,7 +172,7 @@ def _show_plan(plan: Any, as_json: bool) -> None:
     return typer.echo(plan.summary())
 
 
-def _show(cube: Cube, quantiles: Words, output: str, as_json: bool) -> None:
+def show_cube(cube: Cube, quantiles: Words = [], output: str = "", as_json: bool = False) -> None:  # noqa: B006
     """The tables in a folder, as JSON, as CSV one below the other, or in a terminal."""
     if output:
         _save(cube, quantiles, Path(output))

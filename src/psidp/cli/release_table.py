@@ -177,7 +177,7 @@ def release_table(
     finally:
         curator.dispose()
     answer = publishing.published(answer, whole=whole, non_negative=non_negative, rounded=rounded, below=suppress_below)
-    return _show(answer, output, figure, as_json)
+    return show_answer(answer, output, figure, as_json)
 
 
 def column_type(word: str) -> tuple[str, str]:
@@ -296,7 +296,7 @@ def _show_plan(plan: Plan, sql: bool, as_json: bool) -> None:
     return None
 
 
-def _show(answer: Answer, output: str, figure: str, as_json: bool) -> None:
+def show_answer(answer: Answer, output: str = "", figure: str = "", as_json: bool = False) -> None:
     """The answer as a table, JSON or a file; its words beside it."""
     if output:
         publishing.save_answer(answer, output)

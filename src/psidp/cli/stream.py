@@ -20,10 +20,11 @@ from psidp.cli.tables import console, table
 from psidp.curator import ask
 from psidp.curator.answer import packed
 from psidp.curator.curator import Curator
-from psidp.curator.stream import Published, Stream
+from psidp.curator.stream import Stream
+from psidp.curator.stream_numbers import Published
 from psidp.ledger.ledger import Ledger
 
-__all__ = ["app"]
+__all__ = ["app", "published_rows", "show_published"]
 
 app = typer.Typer(
     help="Publish numbers of a table again every week, at one price.\n\nplan, open, publish and show take the same "
@@ -177,8 +178,17 @@ def _show(stream: Stream, rows: list[Published], as_json: bool) -> None:
     if rows and stream.capped and not as_json:
         typer.echo(stream.counted, err=True)
     if as_json:
-        shown = [row._asdict() | {"period": row.period.isoformat(), "group": _key(row)} for row in rows]
-        return show_json({"counted": stream.counted, "published": shown})
+        return show_json({"counted": stream.counted, "published": published_rows(rows)})
+    return show_published(rows)
+
+
+def published_rows(rows: list[Published]) -> list[dict[str, Any]]:
+    """Published numbers as plain values."""
+    return [row._asdict() | {"period": row.period.isoformat(), "group": list(map(packed, row.group))} for row in rows]
+
+
+def show_published(rows: list[Published]) -> None:
+    """A table for a terminal, else CSV."""
     if sys.stdout.isatty():
         made = table("", ["period", "group", "statistic"], ["value", "standard error", "lower", "upper", "flag"])
         for row in rows:
@@ -193,7 +203,3 @@ def _show(stream: Stream, rows: list[Published], as_json: bool) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(Published._fields)
     return writer.writerows([row.period, "; ".join(map(str, row.group)), *row[2:]] for row in rows)
-
-
-def _key(row: Published) -> list[Any]:
-    return [packed(value) for value in row.group]

@@ -14,10 +14,12 @@ from psidp.curator.estimate import Estimate
 from psidp.curator.groups import Key
 from psidp.curator.published import few, on_steps
 from psidp.errors import MissingExtraError
+from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 
 __all__ = ["Answer", "packed", "unpacked"]
 
+FORM = "psidp-table-1"
 COUNTED = ("count", "units", "histogram of ")
 """How the names of statistics begin that are below 0 for no table."""
 COLUMNS = ("statistic", "value", "standard_error", "lower", "upper", "flag")
@@ -178,6 +180,7 @@ class Answer:
             for key, e in self.rows
         ]
         return {
+            "form": FORM,
             "by": list(self.by),
             "rows": rows,
             "guarantee": self.guarantee.to_dict(),
@@ -192,6 +195,7 @@ class Answer:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The answer that to_dict wrote."""
+        check_form(values.get("form"), FORM, "the answer")
         rows = tuple(
             (tuple(unpacked(k) for k in row["key"]), Estimate(*(row.get(name, "") for name in COLUMNS)))
             for row in values["rows"]

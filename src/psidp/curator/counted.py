@@ -2,7 +2,7 @@
 
 from psidp.curator.ask import Aggregate
 from psidp.curator.calendar import Calendar
-from psidp.curator.query import Query
+from psidp.curator.query import Query, can_clip
 from psidp.strategies import Participation
 
 __all__ = ["CAPPED", "can_cap", "counted_words"]
@@ -16,9 +16,11 @@ ONE_ROW = (
 )
 
 
-def can_cap(query: Query, promise: Participation, calendar: Calendar, aggregate: Aggregate) -> bool:
+def can_cap(
+    unit: str | None, groups: int, promise: Participation, calendar: Calendar, aggregate: Aggregate
+) -> bool:  # fmt: skip
     """Whether the cap can leave out something of an aggregate: periods of a unit, or what it has in one of them."""
-    return query.unit is not None and (_leaves_out(promise, calendar.periods) or query.can_clip(aggregate))
+    return unit is not None and (_leaves_out(promise, calendar.periods) or can_clip(unit, groups, aggregate))
 
 
 def counted_words(query: Query, promise: Participation, calendar: Calendar, *, sealed: bool) -> str:

@@ -19,6 +19,7 @@ from psidp.curator.cube_record import columns_from, columns_to, marginals_from, 
 from psidp.curator.cube_sql import Layer
 from psidp.curator.estimate import Estimate, count_flag, flagged, open_flag
 from psidp.curator.notes import flag_notes
+from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 from psidp.maths.fieller import ratio_interval
 from psidp.maths.isotonic import isotonic
@@ -29,6 +30,7 @@ from psidp.strategies.residual_plan import ResidualPlan
 __all__ = ["Cube"]
 
 Floats = NDArray[np.float64]
+FORM = "psidp-cube-1"
 SHARE = Aggregate("mean", "share", 0.0, 1.0)
 """A share is the mean of what is 0 or 1."""
 
@@ -199,6 +201,7 @@ class Cube:
             for parts in zip(self.layers, self.plans, self.residuals, strict=True)
         ]  # fmt: skip
         return {
+            "form": FORM,
             "kind": "cube",
             "columns": columns_to(self.columns),
             "marginals": self.marginals.to_dict(),
@@ -218,6 +221,7 @@ class Cube:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The cube that to_dict wrote."""
+        check_form(values.get("form"), FORM, "the cube")
         columns = columns_from(values["columns"])
         marginals = marginals_from(values["marginals"], columns)
         layers, plans, residuals = [], [], []

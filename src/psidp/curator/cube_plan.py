@@ -85,6 +85,7 @@ class CubePlan:
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values."""
         return {
+            "form": "psidp-cube-plan-1",
             "guarantee": self.guarantee.to_dict(),
             "tables": [{"columns": list(t.columns), "cells": t.cells, "errors": _plain(t.errors)} for t in self.tables],
             "strategies": self.strategies,

@@ -160,6 +160,7 @@ class Plan:
         """The plan as plain values."""
         expected = [{name: getattr(e, name) for name in Expected.__slots__} for e in self.expected]
         return {
+            "form": "psidp-plan-1",
             "guarantee": self.guarantee.to_dict(),
             "expected": expected,
             "groups": self.groups,

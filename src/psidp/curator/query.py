@@ -26,8 +26,8 @@ from psidp.strategies.residual_plan import ResidualPlan, least_total
 from psidp.symbols import symbol
 
 __all__ = [
-    "AUTO_SHARE", "CLIPPING_SHARE", "Query", "check_asks", "check_clipping_share", "check_unit", "meant", "need_column",
-    "question", "rows_in_words",
+    "AUTO_SHARE", "CLIPPING_SHARE", "Query", "can_clip", "check_asks", "check_clipping_share", "check_unit", "meant",
+    "need_column", "question", "rows_in_words",
 ]  # fmt: skip
 
 AUTO_SHARE = 0.1
@@ -120,9 +120,7 @@ class Query:
 
     def can_clip(self, aggregate: Aggregate) -> bool:
         """Whether a unit can have more than the contribution."""
-        if self.unit is None or aggregate.kind != "units" or isinstance(self.groups, PrivateGroups):
-            return self.unit is not None
-        return not float(aggregate.contribution or 1.0) >= sqrt(len(self.groups))
+        return can_clip(self.unit, None if isinstance(self.groups, PrivateGroups) else len(self.groups), aggregate)
 
     def one_entry(self, aggregate: Aggregate) -> bool:
         """Whether a unit is a row that counts in one group and bin: another in its place moves it elsewhere."""
@@ -281,6 +279,13 @@ def question(
         table, unit, chosen, columns, groups, rule, guarantee, confidence, some, clipping_share, reads,
         readings=tuple(seen),
     )  # fmt: skip
+
+
+def can_clip(unit: str | None, groups: int | None, aggregate: Aggregate) -> bool:
+    """Whether a unit can have more than the contribution; in so many public groups, or in private ones (None)."""
+    if unit is None or aggregate.kind != "units" or groups is None:
+        return unit is not None
+    return not float(aggregate.contribution or 1.0) >= sqrt(groups)
 
 
 def check_clipping_share(clipping_share: float) -> None:

@@ -13,10 +13,15 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from psidp.errors import NewerFormError
+from psidp.forms import check_form
+
 __all__ = ["Bar", "Seal", "Sealed"]
 
 KIND = 0x70736964
 """SQLite's application_id of such a file: "psid"."""
+VERSION = 1
+"""SQLite's user_version of such a file; 0 in those of version 0.2, which are the same."""
 SCHEMA = """
 CREATE TABLE sealed (stream TEXT NOT NULL, period INTEGER NOT NULL, mark INTEGER NOT NULL, totals TEXT NOT NULL,
                      PRIMARY KEY (stream, period)) WITHOUT ROWID;
@@ -113,6 +118,9 @@ class Seal:
             ) from None
         try:
             self._prepare(file)
+        except NewerFormError:
+            file.close()
+            raise
         except (sqlite3.DatabaseError, ValueError):
             file.close()
             raise ValueError(
@@ -125,6 +133,8 @@ class Seal:
         """Refuse another's file; make the tables of a new one."""
         file.execute("PRAGMA synchronous = FULL")
         if file.execute("PRAGMA application_id").fetchone() == (KIND,):
+            (version,) = file.execute("PRAGMA user_version").fetchone()
+            check_form(version or None, VERSION, f"the seal {self.path.name}")
             return
         with file:
             file.execute("BEGIN IMMEDIATE")
@@ -136,3 +146,4 @@ class Seal:
             for statement in SCHEMA.split(";")[:-1]:
                 file.execute(statement)
             file.execute(f"PRAGMA application_id = {KIND}")
+            file.execute(f"PRAGMA user_version = {VERSION}")

@@ -3,8 +3,7 @@
 import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from psidp.curator.answer import packed
 from psidp.curator.calendar import Calendar, as_date
@@ -14,37 +13,21 @@ from psidp.curator.groups import Key
 from psidp.curator.query import Query
 from psidp.curator.readings import readings_words
 from psidp.curator.seal import Seal
+from psidp.curator.stream_numbers import Published, StreamNumbers
 from psidp.curator.stream_question import Place
 from psidp.curator.stream_totals import ArrivedTotals, PeriodTotals, SealedTotals, StreamRows
 from psidp.ledger.actor import CLIPPED
 from psidp.mechanism.stream_plan import StreamPlan
 from psidp.mechanism.stream_record import StreamRecord
-from psidp.mechanism.stream_series import Point, cell_points, drawn, named_question, range_point
+from psidp.mechanism.stream_series import drawn
 from psidp.mechanism.stream_store import LedgerStore
 from psidp.strategies import Participation, Workload
 from psidp.symbols import whole
 
-__all__ = ["WAIT", "Published", "Stream"]
+__all__ = ["WAIT", "Stream"]
 
 WAIT = datetime.timedelta(hours=1)
 """How long after its end a period is published, so that what arrived in it is there."""
-
-
-class Published(NamedTuple):
-    """One published number: the period (its first day) that it ends in, its group, standard error and interval.
-
-    The flag is "capped" where the stream's cap can leave something out: then the interval is for what counts, and need
-    not hold what the table has (`Stream.counted`).
-    """
-
-    period: datetime.date
-    group: Key
-    statistic: str
-    value: float
-    standard_error: float
-    lower: float
-    upper: float
-    flag: str = ""
 
 
 class Stream:
@@ -159,44 +142,29 @@ class Stream:
     def between(self, first: datetime.date | str, last: datetime.date | str, *group: Any) -> list[Published]:
         """The sum of the periods in which two dates lie and of all between."""
         ends = [self.calendar.period(as_date(name, day)) for name, day in (("first", first), ("last", last))]
-        plan, released = self.plan(), self._record.released()
+        released = self._record.released()
         if not ends[0] <= ends[1] <= len(released):
             over = f", {self.calendar.since} to {self._last_day(len(released))}" if released else "; there is none yet"
             raise ValueError(
                 f"first and last must lie in published periods{over}, the first no later than the last, got "
                 f"first={first} and last={last}."
             )
-        rows: list[Published] = []
-        for key, part, cell in self._cells(plan, released):
-            rows += self._shown(key, part, [range_point(plan, part, cell, ends[0], ends[1], self._query.confidence)])
-        return self._of_group(rows, group)
+        return self._of_group(self._numbers().between(released, *ends), group)
 
     def _last_day(self, period: int) -> datetime.date:
         return self.calendar.begin(period + 1) - datetime.timedelta(days=1)
 
     def _answered(self, question: str | int, after: int = 0) -> list[Published]:
         """The answers to a question in all periods that are published, or in those after one."""
-        asked, plan, released = named_question(question, self.calendar.periods), self.plan(), self._record.released()
-        rows: list[Published] = []
-        for part, found in groupby(self._cells(plan, released), lambda cell: cell[1]):
-            keys, cells = zip(*((key, cell) for key, _, cell in found), strict=True)
-            answers = cell_points(plan, part, cells, asked, self._query.confidence, after)
-            rows += [row for key, of_cell in zip(keys, answers, strict=True) for row in self._shown(key, part, of_cell)]
-        return sorted(rows, key=lambda row: row.period)
+        return self._numbers().answered(self._record.released(), question, after)
 
-    def _cells(self, plan: StreamPlan, released: Sequence[Sequence[int]]) -> list[tuple[Key, Any, list[int]]]:
-        """Each group and statistic with what its periods released."""
-        cells = [(key, part) for part in plan.parts for key in self._groups]
-        return [(key, part, [row[i] for row in released]) for i, (key, part) in enumerate(cells)]
-
-    def _shown(self, key: Key, part: Any, points: list[Point]) -> list[Published]:
-        flag, begin = self._flags()[part.statistic], self.calendar.begin
-        return [Published(begin(p.period), key, part.statistic, *p[1:], flag) for p in points]
+    def _numbers(self) -> StreamNumbers:
+        return StreamNumbers(self.plan(), self.calendar, self._groups, self._flags(), self._query.confidence)
 
     def _flags(self) -> dict[str, str]:
         """The flag of each statistic."""
-        asks, told = self._query.asks, (self._query, self.participation, self.calendar)
-        return {a.name: CAPPED if can_cap(*told, a) else "" for a in asks}
+        unit, told = self._query.unit, (len(self._groups), self.participation, self.calendar)
+        return {a.name: CAPPED if can_cap(unit, *told, a) else "" for a in self._query.asks}
 
     def _of_group(self, rows: list[Published], group: tuple[Any, ...]) -> list[Published]:
         if not group:

@@ -24,7 +24,7 @@ WHO = ("by", "table", "table_unit")
 UNITS = ("unit_column", "budget_unit_column", "same_unit")
 CLIPPED = "clipped"
 """Says of a release that psidp clipped what each unit adds to it."""
-UNASKED = (*WHO, *UNITS, CLIPPED)
+UNASKED = (*WHO, *UNITS, CLIPPED, "form")
 """What an event says that is no part of what a request asks for."""
 BESIDE_THE_PRICE = (*UNASKED, "question")
 """What an event says that has no part in its price."""

@@ -27,7 +27,7 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: str) -> Any:
-    """The value that to_json wrote, tuples as lists."""
+    """The value that to_json wrote, tuples as lists except in names of mappings."""
     return _unpacked(json.loads(text))
 
 
@@ -51,6 +51,11 @@ def _packed(value: Any) -> Any:
     return value
 
 
+def _name(value: Any) -> Any:
+    """A name as a mapping can have it: JSON has a list for a tuple."""
+    return tuple(map(_name, value)) if isinstance(value, list) else value
+
+
 def _unpacked(value: Any) -> Any:
     if isinstance(value, list):
         return [_unpacked(part) for part in value]
@@ -61,5 +66,5 @@ def _unpacked(value: Any) -> Any:
     if set(value) == {INTEGER}:
         return int(value[INTEGER], 16)
     if set(value) == {PAIRS}:
-        return {_unpacked(name): _unpacked(part) for name, part in value[PAIRS]}
+        return {_name(_unpacked(name)): _unpacked(part) for name, part in value[PAIRS]}
     return {name: _unpacked(part) for name, part in value.items()}

@@ -165,12 +165,13 @@ class EntryLog:
         partition: str = "",
         purpose: str = "",
         refers: int = 0,
+        now: datetime | None = None,
         **columns: Any,
     ) -> Entry:
         """One more entry, with the budget's balance after it; refused where the rules do not allow it."""
         name = budget if isinstance(budget, str) else budget.name
         last = self.head()
-        now = self.now(last)
+        now = now or self.now(last)
         if state == "spent" and isinstance(budget, Budget) and budget.renews:
             last = self._renewed(budget, now) or last
         part = self.last_of(name, partition) if partition else None
@@ -288,12 +289,12 @@ class EntryLog:
         return Balance.read(mine.standing)
 
     def _renewed(self, budget: Budget, now: datetime) -> Entry | None:
-        """The entry that begins a new period, if one has begun."""
+        """The entry that begins a new period, if one has begun; it has the time of the spend that follows."""
         mine = self.last_of(budget.name)
         period = period_of(budget.renews, now)
         if mine is None or not period > Balance.read(mine.standing).period:
             return None
-        return self.append(budget.name, "renewed", {"kind": "renewed", "period": period})
+        return self.append(budget.name, "renewed", {"kind": "renewed", "period": period}, now=now)
 
 
 def moment(stamp: str) -> datetime:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from psidp.guarantee import Guarantee
 from psidp.ledger import export, openings, requests, schema
@@ -13,6 +13,7 @@ from psidp.ledger.approvals import Asked
 from psidp.ledger.budget import Budget
 from psidp.ledger.cost import Cost
 from psidp.ledger.entry import Entry, genesis
+from psidp.ledger.json_value import from_json
 from psidp.ledger.kept import check_against, key_in, read_kept, write_kept
 from psidp.ledger.known_head import not_as_written
 from psidp.ledger.listing import Selection, page
@@ -95,6 +96,36 @@ class LedgerReading:
     def under_key(self, budget: str, retry_key: str) -> list[Entry]:
         """What was asked and answered under an idempotency key, in order."""
         return self._read(lambda log: log.under_key(budget, retry_key))
+
+    def answer(self, retry_key: str, budget: str = "") -> Any:
+        """The answer that is stored under an idempotency key, as plain values; reading it costs nothing.
+
+        A table's is what `Answer.to_dict` gave, a cube's what `Cube.to_dict` gave, a mechanism's {"value": ...}, a
+        period's of a stream its encoded numbers.
+
+        Args:
+            budget: whose key it is; needed where several budgets have an answer under it.
+        """
+        return from_json(self.answer_entry(retry_key, budget).answer)
+
+    def answer_entry(self, retry_key: str, budget: str = "") -> Entry:
+        """The entry that holds the answer under an idempotency key; it refers to the spend that paid for it."""
+        names = [budget] if budget else self.budgets()
+        under = [entry for name in names for entry in self.under_key(name, retry_key)]
+        found = {entry.budget: entry for entry in reversed(under) if entry.state == "answered"}
+        if len(found) > 1:
+            raise ValueError(
+                f"budget (whose key it is) must be one of {', '.join(map(repr, sorted(found)))}, which all have an "
+                f"answer under retry_key {retry_key!r}."
+            )
+        if not found:
+            first = under[0] if under else None
+            why = f"no answer is stored for entry {first.id} of budget {first.budget!r}" if first else "no entry has it"
+            raise ValueError(
+                f"retry_key (idempotency key) must be one with a stored answer, got retry_key={retry_key!r}: {why}. "
+                "psidp ledger list LEDGER --state answered --json shows the keys."
+            )
+        return next(iter(found.values()))
 
     def remaining(self, budget: str, partition: str = "") -> Guarantee:
         """The largest guarantee in psi, and in kappa, that still fits; rounded down, so that spending it does."""

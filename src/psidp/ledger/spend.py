@@ -149,7 +149,9 @@ class Spend:
             if entry.request != self.request:
                 raise KeyConflictError(
                     f"retry_key {self.retry_key!r} of budget {entry.budget!r} was used for another request, in entry "
-                    f"{entry.id}; nothing was spent and nothing released. Use a new key for a new request."
+                    f"{entry.id}; nothing was spent and nothing released. Use a new key for a new request. Where an "
+                    f"answer is stored, it can be read: psidp ledger answer {quote(self.access.shown)} "
+                    f"{quote(self.retry_key)} --budget {quote(entry.budget)}."
                 )
             answer = answer or (entry if entry.state == "answered" else None)
         return answer

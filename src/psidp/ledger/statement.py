@@ -101,6 +101,7 @@ class Statement:
         """The statement as plain values."""
         units = [{"unit": unit, "adjacency": side} | total for (unit, side), total in self.units.items()]
         return {
+            "form": "psidp-statement-1",
             "chosen": {name: value for name in ("budget", "actor", "table", "since", "until")
                        if (value := getattr(self.which, name))},
             "made": self.made,

@@ -12,7 +12,7 @@ from psidp.ledger.budget import Budget
 from psidp.ledger.cost import ZERO, Cost
 from psidp.ledger.entry import Entry, canonical
 from psidp.ledger.event import agrees
-from psidp.ledger.log import moment
+from psidp.ledger.log import SLACK, moment
 from psidp.ledger.unit_column import Known, first_of, said
 
 __all__ = ["Head", "Verification"]
@@ -55,6 +55,8 @@ class Verification:
     partitions: dict[tuple[str, str], Balance] = field(default_factory=dict)
     promised: dict[str, list[str]] = field(default_factory=dict)
     units: dict[str, Known] = field(default_factory=dict)
+    renewed: str = ""
+    """The budget that the last entry renewed, if it did."""
 
     def over(self, entries: Iterable[Entry], kept: Head | None = None) -> Head:
         """The head after all entries, or the refusal that names the first bad one or misses a head that was kept."""
@@ -79,8 +81,7 @@ class Verification:
         entry.check_hash()
         try:
             event = entry.details()
-            moment(entry.time)
-            self._check(entry.time >= self.time, f"its time {entry.time} lies before the entry above", entry.id)
+            self._check(self._in_order(entry), f"its time {entry.time} lies before the entry above", entry.id)
             self._check(entry.event == canonical(event), "its event is not in canonical form", entry.id)
             self._take_price(entry, event)
             self._take_standing(entry, event)
@@ -89,7 +90,13 @@ class Verification:
             raise
         except (PsidpError, ValueError, TypeError, LookupError) as trouble:
             raise TamperedLedgerError(f"entry {entry.id} is not what was written: {trouble}", entry.id) from None
-        self.id, self.previous, self.time = entry.id, entry.hash, entry.time
+        self.id, self.previous, self.time = entry.id, entry.hash, max(self.time, entry.time)
+        self.renewed = entry.budget if entry.state == "renewed" else ""
+
+    def _in_order(self, entry: Entry) -> bool:
+        """Whether time runs forward; version 0.2 read the clock for a spend a moment before it wrote the renewal."""
+        time = moment(entry.time)
+        return entry.time >= self.time or (entry.budget == self.renewed and moment(self.time) - time <= SLACK)
 
     def _take_price(self, entry: Entry, event: dict[str, Any]) -> None:
         """Every spend at the price of its event, everything else for nothing."""

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 from psidp.ledger.ledger import Ledger
 from psidp.maths.notion import known_by_our_names
@@ -20,6 +21,7 @@ from psidp.symbols import nullable, symbol
 __all__ = ["GaussianMechanism"]
 
 MOST = float_info.max
+FORM = "psidp-release-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,11 +256,12 @@ def _listed(x: Any) -> NDArray[Any]:
 def _packed(value: Any) -> Any:
     """A drawn value as JSON can hold it: arrays and NumPy's numbers with the name of their type."""
     named = isinstance(value, np.ndarray | np.generic)
-    return {"dtype": value.dtype.name, "value": value.tolist()} if named else {"value": value}
+    return {"form": FORM} | ({"dtype": value.dtype.name, "value": value.tolist()} if named else {"value": value})
 
 
 def _unpacked(packed: dict[str, Any], out: NDArray[Any] | None) -> Any:
     """The value that was packed, in `out` if there is one."""
+    check_form(packed.get("form"), FORM, "the stored release")
     if "dtype" not in packed:
         return packed["value"]
     value = np.asarray(packed["value"], dtype=packed["dtype"])

@@ -13,10 +13,11 @@ from psidp.maths.sensitivity import Adjacency
 from psidp.strategies import Choice, Participation, Question, Toeplitz, Workload, chosen
 from psidp.symbols import symbol
 
-__all__ = ["Expectation", "StreamPart", "StreamPlan", "participation"]
+__all__ = ["FORM", "Expectation", "StreamPart", "StreamPlan", "participation"]
 
 Floats = NDArray[np.float64]
 
+FORM = "psidp-stream-1"
 FINE = 1 << 16
 """c_0 of independent noise: so large that rounding a release to whole numbers costs next to nothing."""
 
@@ -148,6 +149,7 @@ class StreamPlan:
         """What the ledger stores: the whole numbers, the promise, the noise, why, and what was asked."""
         return {
             "kind": "strategy",
+            "form": FORM,
             "strategy": self.strategy.to_dict(),
             "participation": self.choice.participation.to_dict(),
             "parts": [part._asdict() for part in self.parts],

@@ -4,21 +4,25 @@ In a ledger, under idempotency keys: `stream NAME: opened` is the spend that pai
 strategy's whole numbers; `stream NAME: period 7` holds what period 7 released, at no further cost.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from psidp.errors import KeyConflictError
+from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 from psidp.ledger.entry import Entry
 from psidp.ledger.json_value import from_json
 from psidp.ledger.ledger import Ledger
 from psidp.ledger.spend import request_digest
+from psidp.mechanism.stream_plan import FORM
 from psidp.symbols import check_text
 
-__all__ = ["LedgerStore", "MemoryStore", "StreamStore"]
+__all__ = ["LedgerStore", "MemoryStore", "StreamStore", "period_under"]
 
 Draw = Callable[[], list[int]]
 LONGEST = 200
+PERIOD = re.compile(r"stream (.+): period ([0-9]+)", re.DOTALL)
 NOTHING_PRICED: Mapping[str, Any] = {"kind": "guarantee"}
 
 
@@ -96,17 +100,23 @@ class LedgerStore:
 
     def opening(self, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The event that opened the stream, if it was opened; refused where it was opened for something else."""
+        event = self.stored()
+        if event is not None and event.get("asked") != asked:
+            raise KeyConflictError(
+                f"stream {self._name!r} of budget {self._budget!r} was opened for something else, in entry "
+                f"{self._paid.id}{_difference(event.get('asked'), asked)}; nothing was spent and nothing released. "
+                "Use a new name for a new stream."
+            )
+        return event
+
+    def stored(self) -> Mapping[str, Any] | None:
+        """The event that opened the stream, for whatever it was; None where it was not opened."""
         under = self._ledger.under_key(self._budget, self._key)
         self._opened = next((entry for entry in under if entry.state == "spent"), None)
         if self._opened is None:
             return None
         event = self._opened.details()
-        if event.get("asked") != asked:
-            raise KeyConflictError(
-                f"stream {self._name!r} of budget {self._budget!r} was opened for something else, in entry "
-                f"{self._opened.id}{_difference(event.get('asked'), asked)}; nothing was spent and nothing released. "
-                "Use a new name for a new stream."
-            )
+        check_form(event.get("form"), FORM, f"stream {self._name!r}")
         return event
 
     def open(self, guarantee: Guarantee, event: Mapping[str, Any], purpose: str) -> Mapping[str, Any]:
@@ -161,6 +171,17 @@ class LedgerStore:
 
     def _period_key(self, period: int) -> str:
         return f"stream {self._name}: period {period}"
+
+
+def period_under(key: str) -> tuple[str, int] | None:
+    """The stream's name and the period whose numbers are stored under a key; None of another key.
+
+    Examples:
+        >>> period_under("stream visits: period 7"), period_under("visits")
+        (('visits', 7), None)
+    """
+    found = PERIOD.fullmatch(key)
+    return None if found is None else (found[1], int(found[2]))
 
 
 def _difference(before: Any, now: Mapping[str, Any]) -> str:

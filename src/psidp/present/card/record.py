@@ -11,6 +11,7 @@ from psidp.accounting import DPSGD, BandMF, FixedOrder, PrivacyCurve, RandomAllo
 from psidp.accounting.upper import UpperEnds
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
+from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 from psidp.ledger.entry import Entry
 from psidp.ledger.report import Report
@@ -166,6 +167,8 @@ class Card:
     def from_json(cls, text: str) -> Self:
         """The card that to_json wrote; what follows from the promise is computed afresh and must agree."""
         values = json.loads(text)
+        if isinstance(values, dict) and values.get("card") != OLD:
+            check_form(values.get("card"), FORM, "the card")
         validate(values)
         scope, guarantee = values["scope"], Guarantee.from_dict(values["guarantee"])
         made = cls(

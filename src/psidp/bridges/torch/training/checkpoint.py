@@ -9,8 +9,11 @@ from typing import Any
 import torch
 
 from psidp.bridges.torch.training.journal import durable, sync_folder
+from psidp.forms import check_form
 
 __all__ = ["load", "loads_again", "save"]
+
+FORM = "psidp-checkpoint-1"
 
 
 def save(path: Path, values: dict[str, Any]) -> None:
@@ -20,7 +23,7 @@ def save(path: Path, values: dict[str, Any]) -> None:
     """
     part = path.with_name(path.name + ".part")
     with part.open("w+b") as file:
-        torch.save(values, file)
+        torch.save({"form": FORM} | values, file)
         file.seek(0)
         digest = file_digest(file, "sha256").digest()
         file.seek(0, SEEK_END)
@@ -44,6 +47,8 @@ def load(path: Path) -> dict[str, Any]:
         values = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, LookupError, pickle.UnpicklingError) as trouble:
         raise ValueError(f"{path.name} is not a checkpoint that can be read: {type(trouble).__name__}.") from trouble
+    if isinstance(values, dict):
+        check_form(values.pop("form", None), FORM, f"the checkpoint {path.name}")
     if not (isinstance(values, dict) and {"identity", "applied", "model", "optimizer", "schedule"} <= values.keys()):
         raise ValueError(f"{path.name} is not a checkpoint of a training run.")
     return values

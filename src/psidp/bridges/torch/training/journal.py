@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from psidp.forms import check_form
 from psidp.noise.stream import process
 
 __all__ = ["Journal", "Memory", "Tally", "Terms", "durable", "read", "sync_folder"]
@@ -102,11 +103,10 @@ def read(path: Path) -> tuple[Terms, int] | None:
         return None
     try:
         terms = json.loads(line)
-        known = terms["form"] == FORM
+        form = terms["form"]
     except (ValueError, LookupError, TypeError):
-        known = False
-    if not known:
-        raise ValueError(f"{path.name} is not the journal of a training run.")
+        raise ValueError(f"{path.name} is not the journal of a training run.") from None
+    check_form(form, FORM, f"the journal {path.name}")
     return {name: value for name, value in terms.items() if name != "form"}, len(steps)
 
 
