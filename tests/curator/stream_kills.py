@@ -1,6 +1,7 @@
 """Processes that publish two weeks of a table's stream, killed at lines.
 
-Run as a script: URL, stride, first line, seal or "". A process of its own that holds no connection, so that forking is safe. Victims and those who go on are forks; a victim
+Run as a script: URL, stride, first line, seal or "". A process of its own that holds no connection, so that forking is
+safe. Victims and those who go on are forks; a victim
 ends at one line, without a word, the first time it comes there.
 """
 
