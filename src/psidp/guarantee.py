@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import total_ordering
 from html import escape
-from math import expm1, fsum, hypot, inf, log1p
+from math import expm1, fsum, inf, log1p
 from typing import Any, Self, cast, overload
 
 import numpy as np
@@ -25,10 +25,10 @@ from psidp.maths.profile import delta_from_psi
 from psidp.maths.profile_inverse import epsilon_from_psi
 from psidp.maths.renyi import rho_from_psi
 from psidp.maths.roc import auc_from_psi, fnr_from_psi, tpr_from_psi
-from psidp.maths.rounding import psi_below, up_until
+from psidp.maths.rounding import bounded, root_above, root_below
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.notebook_view import NotebookView
-from psidp.symbols import symbol, whole
+from psidp.symbols import float_above, float_below, symbol, whole
 
 __all__ = ["Guarantee", "compose"]
 
@@ -63,8 +63,8 @@ class Guarantee(NotebookView):
     unit: str = "record"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "psi", symbol("psi").at_least(self.psi) + 0.0)
-        object.__setattr__(self, "kappa", symbol("kappa").at_least(self.kappa) + 0.0)
+        object.__setattr__(self, "psi", symbol("psi").number(self.psi) + 0.0)
+        object.__setattr__(self, "kappa", symbol("kappa").number(self.kappa) + 0.0)
         check_adjacency(self.adjacency)
         if not (isinstance(self.unit, str) and self.unit.strip()):
             raise ValueError(f'unit must say whose data is protected, such as "record", got unit={self.unit!r}.')
@@ -130,7 +130,8 @@ class Guarantee(NotebookView):
             >>> Guarantee.from_approximate(1.0, 1e-6).kappa
             1e-06
         """
-        delta = symbol("delta").at_least(delta)
+        delta = symbol("delta").number(delta)
+        epsilon = symbol("epsilon").at_least(epsilon)
         pure = cls.from_pure(worth(inf if delta == 1.0 else epsilon, {"epsilon": epsilon, "delta": delta}))
         return cls(pure.psi, delta, adjacency, unit)
 
@@ -233,7 +234,7 @@ class Guarantee(NotebookView):
         sensitivity = symbol("sensitivity").number(sensitivity)
         if not self.psi > 0.0:
             raise ValueError("psi must be above 0 to choose sigma: psi=0 needs infinite noise.")
-        return up_until(sensitivity / self.psi, lambda s: Fraction(s) * Fraction(self.psi) >= Fraction(sensitivity))
+        return bounded(float_above(Fraction(sensitivity) / Fraction(self.psi)))
 
     def odds_multiplier(self, probability: float) -> float:
         """Factor by which a release multiplies an attacker's odds at most, except with this probability; rounded up.
@@ -251,7 +252,7 @@ class Guarantee(NotebookView):
         k = whole("k", k)
         if self.kappa > 0.0:
             raise ValueError(f"group privacy needs kappa = 0, got kappa={self.kappa}.")
-        psi = up_until(symbol("psi").number(k) * self.psi, lambda p: Fraction(p) >= k * Fraction(self.psi))
+        psi = bounded(float_above(k * Fraction(self.psi)))
         return type(self)(psi, 0.0, self.adjacency, self.unit)
 
     def shares(self, n: int) -> Self:
@@ -267,8 +268,8 @@ class Guarantee(NotebookView):
             (0.13867..., True)
         """
         n = whole("n", n)
-        psi = psi_below(Fraction(self.psi) ** 2 / n)
-        kappa = self.kappa if n == 1 else symbol("kappa").at_most(Fraction(self.kappa) / n * (1 - Fraction(1, 2**49)))
+        psi = root_below(Fraction(self.psi) ** 2 / n)
+        kappa = self.kappa if n == 1 else float_below(Fraction(self.kappa) / n * (1 - Fraction(1, 2**49)))
         return type(self)(psi, kappa, self.adjacency, self.unit)
 
     def __lt__(self, other: object) -> bool:
@@ -369,7 +370,7 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
         raise TypeError(f"compose needs at least one Guarantee and nothing else, got {guarantees!r}.")
     _same_terms(parts)
     square = sum((Fraction(g.psi) ** 2 for g in parts), Fraction(0))
-    psi = up_until(hypot(*(g.psi for g in parts)), lambda p: Fraction(p) ** 2 >= square)
+    psi = bounded(root_above(square))
     kappa = -expm1(fsum(log1p(-g.kappa) for g in parts))
     kappa = kappa * (1.0 + 8.0 * UNIT) if sum(g.kappa > 0.0 for g in parts) > 1 else max(g.kappa for g in parts)
     return Guarantee(psi, kappa, parts[0].adjacency, parts[0].unit)

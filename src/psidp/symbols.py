@@ -7,14 +7,53 @@ The object that holds a domain also tests it and writes the refusal, so that the
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import inf, nextafter
-from numbers import Integral, Real
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SYMBOLS", "Symbol", "finite", "masked", "nullable", "symbol", "whole"]
+__all__ = [
+    "SYMBOLS",
+    "Symbol",
+    "exact",
+    "finite",
+    "float_above",
+    "float_below",
+    "masked",
+    "nullable",
+    "symbol",
+    "whole",
+]
+
+EXACT = 2.0**53
+"""Below this every integer is a float."""
+
+
+def float_above(number: float | Fraction) -> float:
+    """The smallest float at or above a number; inf where there is none.
+
+    Examples:
+        >>> float_above(2**53 + 1) - 2.0**53, float_below(2**53 + 1) - 2.0**53
+        (2.0, 0.0)
+    """
+    nearest = _nearest(number)
+    return nextafter(nearest, inf) if nearest < number else nearest
+
+
+def float_below(number: float | Fraction) -> float:
+    """The largest float at or below a number; -inf where there is none."""
+    nearest = _nearest(number)
+    return nextafter(nearest, -inf) if nearest > number else nearest
+
+
+def _nearest(number: float | Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,39 +67,53 @@ class Symbol:
     typical: str
     elsewhere: str = ""
 
+    up: bool = False
+    """Whether an integer that is no float is rounded up, so that a reported loss errs on the private side."""
+
     lower: float = field(init=False)
     upper: float = field(init=False)
+    least: float = field(init=False, repr=False)
+    """The smallest float in the domain."""
+    most: float = field(init=False, repr=False)
+    """The largest float in the domain."""
 
     def __post_init__(self) -> None:
-        lower, upper = self.domain[1:-1].split(",")
-        object.__setattr__(self, "lower", float(lower))
-        object.__setattr__(self, "upper", float(upper))
+        lower, upper = map(float, self.domain[1:-1].split(","))
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "least", lower if self.domain[0] == "[" else nextafter(lower, inf))
+        object.__setattr__(self, "most", upper if self.domain[-1] == "]" else nextafter(upper, -inf))
 
-    def array(self, value: Any) -> NDArray[np.float64]:
-        """`value` as float64 with every entry inside the domain, or a refusal that names the first outside."""
-        numbers = self._numbers(value)
-        inside = self._inside(numbers)
+    def array(self, value: Any, up: bool | None = None) -> NDArray[np.float64]:
+        """`value` as float64 with every entry inside the domain, or a refusal that names the first outside.
+
+        Integers that are no floats are rounded up or down, if it is said, else to the side of this quantity.
+        """
+        numbers = self._numbers(value, self.up if up is None else up)
+        inside = (numbers >= self.least) & (numbers <= self.most)  # in positive form, so that NaN lies outside
         if not inside.all():
             where = np.unravel_index(int(np.argmin(inside)), inside.shape)
             raise ValueError(self.refusal(float(numbers[where]), where))
         return numbers
 
-    def number(self, value: Any) -> float:
-        """`value` as one float inside the domain."""
-        numbers = self.array(value)
+    def number(self, value: Any, up: bool | None = None) -> float:
+        """`value` as one float inside the domain; an integer that is no float is rounded as in `array`."""
+        if type(value) is float:
+            if self.least <= value <= self.most:
+                return value
+            raise ValueError(self.refusal(value))
+        numbers = self.array(value, up)
         if numbers.ndim:
             raise TypeError(f"{self.name} ({self.meaning}) must be one number, got shape {numbers.shape}.")
         return float(numbers)
 
     def at_least(self, value: Any) -> float:
-        """The smallest float inside the domain that is not below one exact number, such as a Fraction."""
-        number = self.number(value)
-        return number if not _exact(value) > number else self.number(nextafter(number, inf))
+        """`value` as one float inside the domain; an integer that is no float is rounded up."""
+        return self.number(value, up=True)
 
     def at_most(self, value: Any) -> float:
-        """The largest float inside the domain that is not above one exact number, such as a Fraction."""
-        number = self.number(value)
-        return number if not _exact(value) < number else self.number(nextafter(number, -inf))
+        """`value` as one float inside the domain; an integer that is no float is rounded down."""
+        return self.number(value, up=False)
 
     def refusal(self, value: object, where: tuple[Any, ...] = ()) -> str:
         """The sentence that says `value` is outside the domain."""
@@ -79,44 +132,61 @@ class Symbol:
         """The domain as people write it."""
         return self.domain.replace(",", ", ")
 
-    def _inside(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Where the entries lie in the domain; in positive form, so that NaN lies outside."""
-        above = numbers >= self.lower if self.domain[0] == "[" else numbers > self.lower
-        below = numbers <= self.upper if self.domain[-1] == "]" else numbers < self.upper
-        return np.asarray(above & below)
-
-    def _numbers(self, value: Any) -> NDArray[np.float64]:
+    def _numbers(self, value: Any, up: bool) -> NDArray[np.float64]:
         """`value` as float64 without ever reading text, booleans, masks or complex numbers as numbers."""
         try:
             raw = np.asarray(value)
         except ValueError as error:
             raise TypeError(f"{self.name} ({self.meaning}) must be a rectangular array of numbers.") from error
-        if raw.dtype.kind not in "iufO" or _hides_no_number(value):
-            raise TypeError(self._no_number(value))
+        if not (raw.dtype.kind in "iufO" and raw.dtype.itemsize <= 8) or _hides_no_number(value):
+            longer = raw.dtype.kind == "f" and raw.dtype.itemsize > 8
+            raise TypeError(self._no_number(raw[()] if longer else value, up))
         if raw.dtype.kind == "O":
-            return self._objects(raw)
-        with np.errstate(over="ignore"):  # a long double beyond the floats becomes inf
-            return raw.astype(np.float64, copy=False)
+            return self._objects(raw, up)
+        numbers = raw.astype(np.float64, copy=False)
+        plain = raw is value and raw.dtype.kind == "f"
+        if not plain and (np.abs(numbers) >= EXACT).any():  # NumPy may have rounded integers to nearest
+            return self._objects(np.array(value, dtype=object), up)
+        return numbers
 
-    def _objects(self, raw: NDArray[Any]) -> NDArray[np.float64]:
-        """Fractions and large integers, one by one."""
+    def _objects(self, raw: NDArray[Any], up: bool) -> NDArray[np.float64]:
+        """Numbers one by one, integers of any size among them."""
         out = np.empty(raw.shape)
         for where, entry in np.ndenumerate(raw):
-            if not isinstance(entry, Real) or isinstance(entry, bool | np.bool_):
-                raise TypeError(self._no_number(entry))
-            try:
-                out[where] = float(entry)
-            except OverflowError:
-                raise ValueError(self.refusal("a number too large for a float")) from None
+            exact = isinstance(entry, int | float | np.integer) or (
+                isinstance(entry, np.floating) and entry.itemsize <= 8
+            )
+            if not exact or isinstance(entry, bool):
+                raise TypeError(self._no_number(entry, up))
+            plain = int(entry) if isinstance(entry, np.integer) else entry
+            out[where] = float_above(plain) if up else float_below(plain)
         return out
 
-    def _no_number(self, value: object) -> str:
-        shown = repr(value)
+    def _no_number(self, value: object, up: bool) -> str:
+        """The sentence that refuses a type, with what to do where there is something to do."""
+        shown = " ".join(repr(value).split())
         shown = shown if len(shown) <= 40 else shown[:37] + "..."
+        kind = type(value).__name__ + (f" of {value.dtype}" if isinstance(value, np.ndarray) else "")
         return (
-            f"{self.name} ({self.meaning}) must be a real number or an array of them, got {shown} "
-            f"of type {type(value).__name__}."
+            f"{self.name} ({self.meaning}) must be a real number or an array of them: floats of at most 64 bits or "
+            f"integers, got {shown} of type {kind}.{_cure(value, up)}"
         )
+
+
+def _cure(value: object, up: bool) -> str:
+    """What to do with a number or an array of another type."""
+    if masked(value):
+        return " Fill what is masked first, x.filled(...) of a masked array."
+    longer = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    if not (longer or isinstance(value, Number)) or isinstance(value, bool | np.bool_ | complex | np.complexfloating):
+        return ""
+    side, beside = ("below", "inf") if up else ("above", "-inf")
+    return f" Convert it with float(x), and take math.nextafter(float(x), {beside}) where that is {side} x."
+
+
+def exact(value: Any, number: float) -> Fraction:
+    """One checked value as it is; `number` is the float that stands for it."""
+    return Fraction(int(value)) if isinstance(value, Integral) else Fraction(number)
 
 
 def masked(value: Any) -> bool:
@@ -160,11 +230,6 @@ PLAIN = {int, float, np.float64, np.float32, np.int64, np.int32}
 """Types of numbers that hide nothing."""
 
 
-def _exact(value: Any) -> Any:
-    """One number as it was given: of a type that compares with a float without being rounded to one."""
-    return value.item() if isinstance(value, np.ndarray) else value
-
-
 def _hides_no_number(value: Any) -> bool:
     """Whether NumPy would read a mask or a boolean as a number, on its own or among numbers in a list."""
     if isinstance(value, list | tuple):
@@ -176,27 +241,27 @@ def _hides_no_number(value: Any) -> bool:
 
 
 _ALL = (
-    Symbol("psi", "ψ", "sensitivity index Delta/sigma", "[0,inf)", "0.1 to 2", "mu in GDP; 1/noise_multiplier"),
-    Symbol("kappa", "κ", "probability of outright failure", "[0,1)", "0 or below 1e-6", "delta slack"),
+    Symbol("psi", "ψ", "sensitivity index Delta/sigma", "[0,inf)", "0.1 to 2", "mu in GDP; 1/noise_multiplier", True),
+    Symbol("kappa", "κ", "probability of outright failure", "[0,1)", "0 or below 1e-6", "delta slack", True),
     Symbol("epsilon", "ε", "privacy loss bound", "[0,inf]", "0.1 to 10", "eps"),
     Symbol("delta", "δ", "probability slack of (epsilon, delta)-DP", "[0,1]", "1e-10 to 1e-5", "delta"),
     Symbol("log_delta", "log δ", "natural logarithm of delta", "[-inf,0]", "-25 to -10"),
-    Symbol("alpha", "α", "order of the Renyi divergence", "[1,inf]", "1 to 64", "order, lambda"),
+    Symbol("alpha", "α", "order of the Renyi divergence", "[1,inf]", "1 to 64", "order, lambda", True),
     Symbol("rho", "ρ", "Renyi divergence of order alpha", "[0,inf]", "0 to 20", "epsilon(alpha), RDP epsilon"),
     Symbol("zcdp", "ρ", "zero-concentrated DP parameter", "[0,inf)", "0.005 to 2", "rho"),
-    Symbol("fpr", "x", "false positive rate of the attack", "[0,1]", "1e-5 to 0.1", "alpha, type I error"),
+    Symbol("fpr", "x", "false positive rate of the attack", "[0,1]", "1e-5 to 0.1", "alpha, type I error", True),
     Symbol("tpr", "R(x)", "true positive rate of the attack", "[0,1]", "fpr to 1", "power, 1 - beta"),
     Symbol("fnr", "f(x)", "false negative rate of the attack", "[0,1]", "0 to 1 - fpr", "beta, type II error"),
     Symbol("auc", "AUC", "area under the ROC curve", "[0.5,1]", "0.5 to 0.99", "AUROC, C statistic"),
     Symbol("advantage", "Adv", "largest TPR - FPR of any attack", "[0,1]", "0 to 0.99", "total variation, eta"),
     Symbol("prior", "π", "probability of membership before the release", "[0,1]", "0.001 to 0.5", "baseline"),
     Symbol("probability", "p", "chance of the event", "[0,1]", "1e-5 to 0.05"),
-    Symbol("sensitivity", "Δ", "L2 sensitivity of the query", "[0,inf)", "any", "l2_norm_clip, max_grad_norm"),
+    Symbol("sensitivity", "Δ", "L2 sensitivity of the query", "[0,inf)", "any", "l2_norm_clip, max_grad_norm", True),
     Symbol("sigma", "σ", "standard deviation of the noise", "(0,inf)", "any", "std, scale, stddev"),
     Symbol("noise_multiplier", "σ/Δ", "noise over sensitivity in DP-SGD", "(0,inf)", "0.5 to 10", "sigma, z"),
-    Symbol("sampling_rate", "q", "chance of a record to be in a batch", "[0,1]", "1e-4 to 0.1", "q, sample_rate"),
-    Symbol("steps", "T", "number of noisy steps", "[1,inf)", "1 to 1e6", "num_steps, T"),
-    Symbol("epochs", "k", "times that the data are gone through", "(0,inf)", "1 to 100", "num_epochs"),
+    Symbol("sampling_rate", "q", "chance of a record to be in a batch", "[0,1]", "1e-4 to 0.1", "q, sample_rate", True),
+    Symbol("steps", "T", "number of noisy steps", "[1,inf)", "1 to 1e6", "num_steps, T", True),
+    Symbol("epochs", "k", "times that the data are gone through", "(0,inf)", "1 to 100", "num_epochs", True),
 )
 
 ADJACENCIES = {
@@ -216,7 +281,7 @@ def symbol(name: str) -> Symbol:
 
 def finite(name: str, value: Any) -> float:
     """`value` as one finite float, for an argument called `name` that is no quantity of its own."""
-    return Symbol(name, name, "a finite number", "(-inf,inf)", "any").number(value)
+    return Symbol(name, name, "a finite number", "(-inf,inf)", "any", up=True).number(value)
 
 
 def whole(name: str, value: Any) -> int:

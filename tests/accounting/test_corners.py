@@ -13,9 +13,9 @@ from psidp import Guarantee
 from psidp.accounting import DPSGD, PrivacyCurve, account
 from psidp.accounting.contours.contour import NotCertified
 from psidp.accounting.contours.saddle import saddle_at_epsilon
-from psidp.accounting.exact_sums import float_above, float_below
 from psidp.accounting.methods import CONTOURS_AT
 from psidp.accounting.pld.loss_grid import Lattice
+from psidp.symbols import float_above, float_below
 
 FILE = Path(__file__).parent.parent / "reference" / "corners.jsonl"
 CORNERS = [json.loads(line) for line in FILE.read_text().splitlines()]

@@ -64,7 +64,7 @@ def ends(names):
             1.7e308,
         ]
         points += [-p for p in points]
-        axes.append([p for p in dict.fromkeys(points) if s._inside(np.float64(p))])
+        axes.append([p for p in dict.fromkeys(points) if s.least <= p <= s.most])
     grid = np.array(np.meshgrid(*axes)).reshape(len(names), -1)
     if names == ["tpr", "fpr"]:
         grid = grid[:, (grid[0] >= grid[1]) & ~((grid[0] == grid[1]) & np.isin(grid[0], [0.0, 1.0]))]
@@ -80,7 +80,7 @@ def test_every_function_of_the_window_is_here_or_is_tested_by_itself():
 def test_a_float_for_floats(f, names):
     value = f(*typical(names))
     assert type(value) is float
-    for kind in (np.float16, np.float32, np.float64, np.longdouble, Fraction, np.array):
+    for kind in (np.float16, np.float32, np.float64, np.array):
         assert f(*[kind(v) for v in typical(names)]) == value  # every typical value is a small dyadic number
         assert type(f(*[kind(v) for v in typical(names)])) is float
     assert f(**dict(zip(inspect.signature(f).parameters, typical(names), strict=False))) == value
@@ -155,12 +155,12 @@ def test_no_corner_of_the_domain_gives_nan_or_a_warning(f, names):
 @pytest.mark.parametrize(
     "bad",
     [np.nan, "0.5", None, True, 0.5j, np.ma.array([0.5], mask=[True]), [0.5, np.nan], [0.5, None], [True, 0.5],
-     [[1.0], [1.0, 1.0]], 10**400, -(10**400), Fraction(-1, 3) * 10**9, np.array(["a"]), -1e300, {}],
+     [[1.0], [1.0, 1.0]], -(10**400), Fraction(1, 3), np.longdouble(0.5), np.array(["a"]), -1e300, {}],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_nonsense_is_refused_by_the_name_of_its_quantity(f, names, bad):
     for k, name in enumerate(names):
-        if name == "log_delta" and isinstance(bad, float | Fraction) and bad < 0 and bad > -1e308:
+        if name == "log_delta" and isinstance(bad, float | int) and bad < 0:
             continue  # a negative number is no nonsense there
         arguments = typical(names)
         arguments[k] = bad

@@ -123,8 +123,11 @@ def test_a_root_is_the_smallest_float_above_it_for_any_number_of_records(k):
     assert Fraction(count("add-remove", k)) >= k
 
 
-def test_fractions_and_numpy_numbers_are_taken_as_they_are():
-    assert Fraction(clipped_sum(0, Fraction(1, 3), "add-remove")) >= Fraction(1, 3)
+def test_integers_and_numpy_numbers_are_taken_as_they_are():
+    assert clipped_sum(-(2**53) - 1, 2**53 + 1, "replace-one") == 2.0**54 + 4.0
+    assert clipped_sum(2**53 + 1, 2**53 + 2, "replace-one") == 1.0
+    with pytest.raises(TypeError, match=r"^upper \("):
+        clipped_sum(0, Fraction(1, 3), "add-remove")
     assert clipped_sum(np.float32(-0.5), np.int16(2), "replace-one", np.int64(1)) == 2.5
     assert clipped_vector(np.float32(1.5), "add-remove", np.uint8(2)) == 3.0
     assert type(clipped_sum(np.float64(0), np.float64(1), "add-remove")) is float

@@ -12,7 +12,7 @@ from psidp.accounting.curve import PrivacyCurve, account
 from psidp.accounting.events import DPSGD, LARGEST_STEPS, RandomAllocation, Sampling, planned_rate
 from psidp.accounting.methods import epsilon_near
 from psidp.maths.sensitivity import Adjacency
-from psidp.symbols import symbol
+from psidp.symbols import float_above, symbol
 
 __all__ = ["calibrate", "described_run", "largest_sampling_rate", "largest_steps"]
 
@@ -170,7 +170,7 @@ def largest_steps(
         1202
     """
     loss, goal = _target(epsilon, delta, psi, kappa, advantage)
-    rate = symbol("sampling_rate").at_least(planned_rate(sampling_rate, batch_size, dataset_size))
+    rate = float_above(planned_rate(sampling_rate, batch_size, dataset_size))
 
     def fits(steps: int) -> bool:
         return loss(account(DPSGD(noise_multiplier, rate, steps, sampling))) <= goal
@@ -268,7 +268,7 @@ def _target(
         return lambda curve: float(curve.epsilon(at).upper), goal
     if psi is not None and kappa is not None and len(given) == 2:
         share = symbol("kappa").number(kappa)
-        return lambda curve: curve.guarantee(share).psi, symbol("psi").number(psi)
+        return lambda curve: curve.guarantee(share).psi, symbol("psi").at_most(psi)
     if advantage is not None and len(given) == 1:
         return lambda curve: float(curve.advantage.upper), symbol("advantage").number(advantage)
     names = ", ".join(given) or "none"

@@ -8,10 +8,17 @@ from dataclasses import InitVar, dataclass, replace
 from fractions import Fraction
 from typing import overload
 
-from psidp.accounting.events import DPSGD, RandomAllocation, planned_rate, planned_steps
+from psidp.accounting.events import (
+    DPSGD,
+    LARGEST_STEPS,
+    RandomAllocation,
+    counted,
+    planned_rate,
+    planned_steps,
+)
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, check_adjacency
-from psidp.symbols import symbol, whole
+from psidp.symbols import float_above, symbol, whole
 
 __all__ = ["BandMF", "Event", "FixedOrder", "Plain", "priced"]
 
@@ -59,10 +66,10 @@ class BandMF:
 
     def __post_init__(self, batch_size: int | None, dataset_size: int | None, epochs: float | None) -> None:
         put = object.__setattr__
-        put(self, "noise_multiplier", symbol("noise_multiplier").at_most(self.noise_multiplier))
+        put(self, "noise_multiplier", symbol("noise_multiplier").number(self.noise_multiplier))
         rate = planned_rate(self.sampling_rate, batch_size, dataset_size)
         put(self, "steps", planned_steps(self.steps, epochs, rate))
-        put(self, "sampling_rate", symbol("sampling_rate").at_least(rate))
+        put(self, "sampling_rate", float_above(rate))
         put(self, "bands", whole("bands", self.bands))
         if not self.bands * Fraction(self.sampling_rate) <= 1 + CLOSE:
             raise ValueError(
@@ -82,7 +89,7 @@ class BandMF:
     @property
     def class_rate(self) -> float:
         """Chance of a record to be in a batch of its own class: bands * sampling_rate."""
-        return symbol("sampling_rate").at_least(min(self.bands * Fraction(self.sampling_rate), Fraction(1)))
+        return float_above(min(self.bands * Fraction(self.sampling_rate), Fraction(1)))
 
     @property
     def dpsgd(self) -> DPSGD:
@@ -130,8 +137,8 @@ class FixedOrder:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "noise_multiplier", symbol("noise_multiplier").at_most(self.noise_multiplier))
-        put(self, "epochs", whole("epochs", int(self.epochs) if self.epochs == int(self.epochs) else self.epochs))
+        put(self, "noise_multiplier", symbol("noise_multiplier").number(self.noise_multiplier))
+        put(self, "epochs", counted("epochs", self.epochs, LARGEST_STEPS))
         put(self, "steps", self.epochs if self.steps is None else whole("steps", self.steps))
         side = "zero-out" if self.adjacency is None else check_adjacency(self.adjacency)
         if side == "add-remove":

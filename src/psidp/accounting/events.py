@@ -7,17 +7,15 @@ from typing import Literal
 
 from psidp.accounting.truncation import any_of, overflow
 from psidp.maths.sensitivity import Adjacency, check_adjacency
-from psidp.symbols import symbol, whole
+from psidp.symbols import float_above, symbol, whole
 
-__all__ = ["DPSGD", "RandomAllocation", "Sampling", "planned_rate", "planned_steps"]
+__all__ = ["DPSGD", "LARGEST_STEPS", "RandomAllocation", "Sampling", "counted", "planned_rate", "planned_steps"]
 
 Sampling = Literal["poisson", "without-replacement"]
 LARGEST_STEPS = 2**53
 LARGEST_GROUP = 1000
 LARGEST_DATASET = 10**10
 """Up to here the terms of a truncation's chance are so few that their rounding is covered."""
-CLOSE = 1e-9
-"""How close 1/sampling_rate is to a whole number where it is meant to be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +61,10 @@ class DPSGD:
 
     def __post_init__(self, batch_size: int | None, epochs: float | None) -> None:
         put = object.__setattr__
-        put(self, "noise_multiplier", symbol("noise_multiplier").at_most(self.noise_multiplier))
+        put(self, "noise_multiplier", symbol("noise_multiplier").number(self.noise_multiplier))
         rate = planned_rate(self.sampling_rate, batch_size, self.dataset_size)
         put(self, "steps", planned_steps(self.steps, epochs, rate))
-        put(self, "sampling_rate", symbol("sampling_rate").at_least(rate))
+        put(self, "sampling_rate", float_above(rate))
         put(self, "adjacency", _adjacency_of(self.sampling, self.adjacency))
         put(self, "group", whole("group", self.group))
         _check_unit(self.unit)
@@ -98,7 +96,7 @@ class DPSGD:
         object.__setattr__(self, "truncated_batch_size", whole("truncated_batch_size", self.truncated_batch_size))
         if self.dataset_size is None:
             raise TypeError("truncated_batch_size (largest batch) needs dataset_size, the most records there can be.")
-        object.__setattr__(self, "dataset_size", _count("dataset_size", self.dataset_size, LARGEST_DATASET))
+        object.__setattr__(self, "dataset_size", counted("dataset_size", self.dataset_size, LARGEST_DATASET))
         if self.sampling != "poisson":
             raise ValueError('truncated_batch_size (largest batch) needs sampling="poisson": others have one size.')
         if not self.truncation < 1.0:
@@ -145,9 +143,9 @@ class RandomAllocation:
     unit: str = "record"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "noise_multiplier", symbol("noise_multiplier").at_most(self.noise_multiplier))
-        object.__setattr__(self, "batches", _count("batches", self.batches, 2**20))
-        object.__setattr__(self, "epochs", _count("epochs", self.epochs, 2**40))
+        object.__setattr__(self, "noise_multiplier", symbol("noise_multiplier").number(self.noise_multiplier))
+        object.__setattr__(self, "batches", counted("batches", self.batches, 2**20))
+        object.__setattr__(self, "epochs", counted("epochs", self.epochs, 2**40))
         if self.adjacency is not None and check_adjacency(self.adjacency) != "add-remove":
             raise ValueError(
                 f'random allocation is accounted for adjacency="add-remove", got adjacency="{self.adjacency}". '
@@ -172,7 +170,7 @@ def planned_rate(sampling_rate: float | None, batch_size: int | None, dataset_si
     if batch_size is None:
         if sampling_rate is None:
             raise TypeError("a run needs sampling_rate, or batch_size and dataset_size.")
-        return sampling_rate
+        return symbol("sampling_rate").number(sampling_rate)
     if sampling_rate is not None:
         raise TypeError(f"give sampling_rate or batch_size, not both, got {sampling_rate} and {batch_size}.")
     if dataset_size is None:
@@ -189,6 +187,8 @@ def planned_steps(steps: int | None, epochs: float | None, rate: float | Fractio
     Examples:
         >>> planned_steps(None, 10, 0.01), planned_steps(None, 2.5, Fraction(3, 10)), planned_steps(None, 1, 1 / 3)
         (1000, 10, 3)
+        >>> planned_steps(None, 1, 1.3e-9), 1 / 1.3e-9
+        (769230770, 769230769.230...)
     """
     if epochs is None:
         if steps is None:
@@ -196,16 +196,13 @@ def planned_steps(steps: int | None, epochs: float | None, rate: float | Fractio
         return whole_steps(steps)
     if steps is not None:
         raise TypeError(f"give steps or epochs, not both, got steps={steps} and epochs={epochs}.")
-    number, each = symbol("epochs").number(epochs), symbol("sampling_rate").number(rate)
-    if not each > 0.0:
+    number = symbol("epochs").number(epochs)
+    if not rate > 0.0:
         raise ValueError(f"sampling_rate (chance of a record to be in a batch) must be above 0 for epochs, got {rate}.")
-    return whole_steps(max(1, _ceil(number * _ceil(1.0 / each))))
-
-
-def _ceil(x: float) -> int:
-    """The whole number at or above x, but for rounding."""
-    near = round(x)
-    return near if abs(x - near) <= CLOSE * x else ceil(x)
+    near = round(1 / Fraction(rate))  # 1/3 as a float is a little less than a third, and has 3 steps in an epoch
+    each = near if rate in (Fraction(1, near), 1 / near) else ceil(1 / Fraction(rate))
+    near = round(Fraction(number) * each)
+    return whole_steps(max(1, near if near / each == number else ceil(Fraction(number) * each)))
 
 
 def whole_steps(steps: object) -> int:
@@ -216,7 +213,8 @@ def whole_steps(steps: object) -> int:
     return int(number)
 
 
-def _count(name: str, value: object, most: int) -> int:
+def counted(name: str, value: object, most: int) -> int:
+    """`value` as an int from 1 to `most`, for an argument called `name`; a whole float is one too."""
     number = whole(name, int(value) if isinstance(value, float) and value.is_integer() else value)
     if not number <= most:
         raise ValueError(f"{name} must be at most {most:,}, got {name}={value}.")

@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import inf, isqrt, nextafter
+from math import isqrt
 
-__all__ = ["BITS", "NOTHING", "UNIT", "Squares", "failure", "float_above", "float_below", "power"]
+from psidp.symbols import float_above, float_below
+
+__all__ = ["BITS", "NOTHING", "UNIT", "Squares", "failure", "power"]
 
 BITS = 2400
 """A unit of 2^-2400 is below 2^-250 of the square of the smallest float."""
@@ -79,22 +81,3 @@ def power(x: int, n: int) -> tuple[int, int]:
             low, high = (low * square_low) >> BITS, -((-high * square_high) >> BITS)
         square_low, square_high, n = (square_low * square_low) >> BITS, -((-square_high * square_high) >> BITS), n >> 1
     return low, high
-
-
-def float_below(x: Fraction) -> float:
-    """The largest float at or below x."""
-    value = _nearest(x)
-    return value if value <= x else nextafter(value, -inf)
-
-
-def float_above(x: Fraction) -> float:
-    """The smallest float at or above x."""
-    value = _nearest(x)
-    return value if value >= x else nextafter(value, inf)
-
-
-def _nearest(x: Fraction) -> float:
-    try:
-        return float(x)
-    except OverflowError:
-        return inf if x > 0 else -inf

@@ -21,9 +21,9 @@ from psidp.curator.estimate import Estimate, count_flag, flagged, open_flag
 from psidp.curator.notes import flag_notes
 from psidp.forms import check_form
 from psidp.guarantee import Guarantee
-from psidp.maths.fieller import ratio_interval
+from psidp.maths.fieller import bounded_ratio, ratio_error, ratio_interval
 from psidp.maths.isotonic import isotonic
-from psidp.maths.normal import quantile
+from psidp.maths.normal import two_sided
 from psidp.strategies.marginals import Marginals, Table
 from psidp.strategies.residual_plan import ResidualPlan
 
@@ -114,7 +114,7 @@ class Cube:
         both = float(plan.covariances(place, one, two).reshape(-1)[0])
         low, high = (float(x) for x in ratio_interval(a, b, va, vb, both, self._z()))
         value = a / b if b != 0.0 else np.nan
-        spread = sqrt(max(0.0, va - 2.0 * value * both + value * value * vb)) / abs(b) if b != 0.0 else inf
+        spread = float(ratio_error(value, b, va, vb, both))
         name, flag = f"ratio of {self.measures[m].name}", count_flag(abs(b), sqrt(vb))
         return flagged(SHARE, [[Estimate(name, value, spread, low, high, flag)]], self.lost)[0][0]
 
@@ -131,7 +131,7 @@ class Cube:
         low, high = (np.clip(x, 0.0, 1.0) for x in ratio_interval(a, b, va, vb, both, self._z(max(1, size - 1))))
         with np.errstate(all="ignore"):
             value = np.where(b > 0.0, a / b, np.nan)
-            spread = np.sqrt(np.maximum(0.0, va - 2.0 * value * both + value**2 * vb)) / b
+        spread = ratio_error(value, b, va, vb, both)
         found: list[list[Estimate]] = []
         for n in range(len(value)):
             rising = np.clip(isotonic(value[n]), 0.0, 1.0) if np.isfinite(value[n]).all() and size > 1 else value[n]
@@ -241,7 +241,7 @@ class Cube:
         """Standard errors to either side that an interval has, where so many hold at once (Sidak's inequality)."""
         alone = 1.0 - self.confidence ** (1.0 / at_once)
         rounding = 2.0**-25 * sqrt(2.0 * self.marginals.coefficients)  # the grid of the coefficients, of two layers
-        return float(-quantile(0.5 * alone)) + rounding
+        return two_sided(alone) + rounding
 
     def _place(self, names: Sequence[str]) -> tuple[Table, list[int]]:
         """The columns of these names, ascending and in their order; refused where no table has them together."""
@@ -317,14 +317,7 @@ class Cube:
             low, high = value * scale - z * error, value * scale + z * error
             return value * scale, error, low, high, value * scale / error
         (n, vn), (t, vt) = moments
-        middle, half = (a.lower + a.upper) / 2.0, (a.upper - a.lower) / 2.0
-        low, high = (np.clip(end, -1.0, 1.0) for end in ratio_interval(t, n, vt, vn, 0.0, z))
-        with np.errstate(all="ignore"):
-            ratio = np.where(n > 0.0, np.clip(t / n, -1.0, 1.0), 0.0)
-            spread = np.where(n > 0.0, np.minimum(1.0, np.sqrt(vt + ratio**2 * vn) / n), 1.0)
-        found = (ratio, low, high)
-        value, low, high = (middle + half * x for x in found)
-        return value, half * spread, low, high, n / np.sqrt(vn)
+        return *bounded_ratio(t, n, vt, vn, z, a.lower, a.upper), n / np.sqrt(vn)
 
     def _moments_of(self, m: int, n: int, place: Table, questions: Sequence[Floats]) -> tuple[Floats, Floats]:
         """Values and variances of products of questions, of one layer."""

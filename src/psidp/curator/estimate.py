@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from psidp.curator.ask import Aggregate
 from psidp.curator.contribution import RATIOS
 from psidp.curator.row_sql import middle_and_half
-from psidp.maths.fieller import ratio_interval
+from psidp.maths.fieller import bounded_ratio, ratio_error, ratio_interval
 from psidp.maths.isotonic import isotonic
-from psidp.maths.normal import quantile
+from psidp.maths.normal import UNIT, two_sided
 from psidp.mechanism.clipping import IntegerGrid
 from psidp.strategies.residual_plan import ResidualPlan
 
@@ -49,6 +49,9 @@ FEW, LEAST, LEAST_OF_FEW = 4, 0.01, 0.1
 RANK = "rank"
 """Noise could have put another group in this one's place among the largest."""
 
+SLACK = 8.0 * UNIT
+"""What rounding can take from an end of a variance, in ranges of it."""
+
 Floats = NDArray[np.float64]
 
 
@@ -73,7 +76,7 @@ class Noisy:
     rounding: float
     plan: ResidualPlan | None = None
     """The noise of bins, where it was made for their cumulative sums."""
-    _known: dict[float, Floats] = field(default_factory=dict, repr=False, compare=False)
+    _known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def deviations(self, bins: int, q: float) -> Floats:
         """Standard deviation of (1 - q) (count below) - q (count above) at each edge of the bins."""
@@ -83,11 +86,20 @@ class Noisy:
         if q not in self._known:  # the same for every group
             below = np.tril(np.ones((bins + 1, bins)), -1)
             self._known[q] = np.sqrt(self.plan.covariances((0,), [below - q]))
-        return self._known[q]
+        return np.asarray(self._known[q])
 
     def width(self, confidence: float) -> float:
         """Half of an interval that holds one entry's truth with this probability."""
-        return float(-quantile(0.5 * (1.0 - confidence))) * self.sigma * (1.0 + 1e-12) + self.rounding
+        return two_sided(1.0 - confidence) * self.sigma * (1.0 + 1e-12) + self.rounding
+
+    def means(self, i: int, confidence: float, lower: float = -1.0, upper: float = 1.0) -> tuple[Floats, ...]:
+        """Coordinate i over the number of rows in every group: values, standard errors, lower and upper ends."""
+        key = i, confidence
+        if key not in self._known:
+            rows, sums, variance = self.totals[:, 0, 0], self.totals[:, 0, i], self.sigma**2
+            z = self.width(confidence) / self.sigma
+            self._known[key] = bounded_ratio(sums, rows, variance, variance, z, lower, upper)
+        return self._known[key]
 
 
 def estimates(
@@ -103,7 +115,7 @@ def estimates(
         return [_quotient(aggregate, lattice, totals[0], noisy, confidence)]
     if aggregate.parts == 1:
         return [_plain(aggregate.name, float(totals[0, 0]), noisy, confidence, counted=aggregate.kind != "sum")]
-    return [_ratio(aggregate, lattice, totals[0], noisy, confidence)]
+    return [_ratio(aggregate, lattice, noisy, group, confidence)]
 
 
 def _plain(name: str, value: float, noisy: Noisy, confidence: float, counted: bool = True) -> Estimate:
@@ -129,28 +141,24 @@ def _bin_name(aggregate: Aggregate, i: int) -> str:
     return f"{aggregate.name}: [{aggregate.edges[i]:.15g}, {aggregate.edges[i + 1]:.15g}{end}"
 
 
-def _ratio(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy: Noisy, confidence: float) -> Estimate:
+def _ratio(aggregate: Aggregate, lattice: IntegerGrid, noisy: Noisy, group: int, confidence: float) -> Estimate:
     """Mean, variance or standard deviation from noisy sums about the middle of the bounds and a noisy count."""
     row = lattice.part(aggregate.parts) * lattice.step  # what one row adds to the count
-    n, error = float(totals[0]) / row, noisy.sigma / row
-    middle, half = middle_and_half(aggregate)
+    n, error = float(noisy.totals[group, 0, 0]) / row, noisy.sigma / row
     if aggregate.kind == "mean":
-        t = _clipped(float(totals[1]) / row, n)
-        low, high = _fieller(float(totals[1]) / row, n, noisy.width(confidence) / row)
-        spread = error * sqrt(1.0 + t * t) / n if n > 0.0 else inf
-        ends = (max(aggregate.lower, middle + half * low), min(aggregate.upper, middle + half * high))
-        flag = open_flag(n, error, spread, 2.0)
-        return Estimate(aggregate.name, middle + half * t, half * min(spread, 1.0), *ends, flag)
+        bounds = aggregate.lower, aggregate.upper
+        value, spread, low, high = (float(x[group]) for x in noisy.means(1, confidence, *bounds))
+        return Estimate(aggregate.name, value, spread, low, high, open_flag(n, error, spread, bounds[1] - bounds[0]))
     both = 1.0 - 0.5 * (1.0 - confidence)  # two intervals at once
-    m1, m2 = (_clipped(float(x) / row, n) for x in totals[1:])
-    low1, high1 = _fieller(float(totals[1]) / row, n, noisy.width(both) / row)
-    low2, high2 = _fieller(float(totals[2]) / row, n, noisy.width(both) / row)
+    m1, _, low1, high1 = (float(x[group]) for x in noisy.means(1, both))
+    m2, _, low2, high2 = (float(x[group]) for x in noisy.means(2, both))
     value = min(1.0, max(0.0, (m2 + 1.0) / 2.0 - m1 * m1))
     slope = sqrt(0.25 + 4.0 * m1 * m1 + (m2 / 2.0 - 2.0 * m1 * m1) ** 2)
     spread = min(1.0, error * slope / n) if n > 0.0 else 1.0
     nearest = 0.0 if low1 <= 0.0 <= high1 else min(abs(low1), abs(high1))
-    low = max(0.0, (low2 + 1.0) / 2.0 - max(low1 * low1, high1 * high1))
-    high = min(1.0, max(low, (high2 + 1.0) / 2.0 - nearest**2))
+    low = max(0.0, (low2 + 1.0) / 2.0 - max(low1 * low1, high1 * high1) - SLACK)
+    high = min(1.0, max(low, (high2 + 1.0) / 2.0 - nearest**2 + SLACK))
+    _, half = middle_and_half(aggregate)
     if aggregate.kind == "variance":
         flag = open_flag(n, error, spread, 1.0)
         return _scaled(aggregate.name, half * half, (value, spread, low, high), flag)
@@ -167,7 +175,7 @@ def _quotient(aggregate: Aggregate, lattice: IntegerGrid, totals: Floats, noisy:
     z = noisy.width(confidence) / noisy.sigma
     low, high = (float(end) for end in ratio_interval(above, below, error**2, other**2, 0.0, z))
     value = above / below if below != 0.0 else nan
-    spread = sqrt(error**2 + (value * other) ** 2) / abs(below) if below != 0.0 else inf
+    spread = float(ratio_error(value, below, error**2, other**2))
     span = aggregate.terms[0].reach / aggregate.terms[1].reach
     return Estimate(aggregate.name, value, spread, low, high, open_flag(abs(below), other, spread, span))
 
@@ -178,7 +186,7 @@ def largest(estimates: Sequence[Estimate], k: int, confidence: float) -> list[tu
     if len(order) <= k:
         return [(i, estimates[i]) for i in order]
     rival = estimates[order[k]]
-    room = float(-quantile(0.5 * (1.0 - confidence))) * sqrt(2.0) * rival.standard_error
+    room = two_sided(1.0 - confidence) * sqrt(2.0) * rival.standard_error
 
     def judged(e: Estimate) -> Estimate:
         sure = e.value - rival.value > room
@@ -193,21 +201,6 @@ def _scaled(name: str, scale: float, numbers: tuple[float, float, float, float],
     return Estimate(name, value, spread, low, high, flag)
 
 
-def _clipped(s: float, n: float) -> float:
-    """s/n in [-1, 1]; the middle where there seems to be nobody."""
-    return max(-1.0, min(1.0, s / n)) if n > 0.0 else 0.0
-
-
-def _fieller(s: float, n: float, width: float) -> tuple[float, float]:
-    """The ratios t in [-1, 1] with |s - t n| <= width sqrt(1 + t^2): Fieller's interval for a ratio of normals."""
-    a, b, c = n * n - width * width, s * n, s * s - width * width
-    inside = b * b - a * c
-    if not (a > 0.0 and n > 0.0 and inside >= 0.0):
-        return -1.0, 1.0
-    low, high = (b - sqrt(inside)) / a, (b + sqrt(inside)) / a
-    return max(-1.0, min(1.0, low)), max(-1.0, min(1.0, high))
-
-
 def _quantile(aggregate: Aggregate, counts: Floats, noisy: Noisy, q: float, confidence: float) -> Estimate:
     """The q-quantile on straight lines between the edges, and the edges that noise cannot rule out.
 
@@ -220,7 +213,7 @@ def _quantile(aggregate: Aggregate, counts: Floats, noisy: Noisy, q: float, conf
     j = np.arange(bins + 1)
     raw = np.concatenate([[0.0], np.cumsum(counts)])
     balance = raw - q * raw[-1]
-    z = float(-quantile(0.5 * (1.0 - confidence)))
+    z = two_sided(1.0 - confidence)
     room = z * noisy.deviations(bins, q) + noisy.rounding * bins
     surely_low, surely_high = (balance + room < 0.0), (balance - room >= 0.0)
     low = float(edges[max(int(np.min(j[~surely_low], initial=bins)) - 1, 0)])

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import inf, sqrt
-from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from psidp.curator.ask import Aggregate
 from psidp.curator.groups import PrivateGroups
@@ -13,6 +14,7 @@ from psidp.curator.plan import expected_errors
 from psidp.curator.query import Query
 from psidp.guarantee import Guarantee
 from psidp.maths.notion import NOTIONS, psi_of
+from psidp.symbols import float_above, float_below, symbol
 
 __all__ = ["Wanted", "kappa_of", "price_of", "priced_by_error", "psi_of_notion"]
 
@@ -59,6 +61,8 @@ def psi_of_notion(psi: float | None, notions: Mapping[str, object], kappa: float
         raise TypeError(
             "a release must say what it costs: psi, a notion such as epsilon and delta, or the error that is wanted."
         )
+    if "psi" in given:
+        given["psi"] = symbol("psi").at_most(given["psi"])  # of a loss it would be rounded up, but this is a target
     found = psi_of(given if not kappa else _without_kappa(given, kappa))
     if set(given) == {"psi"}:
         return found, ""
@@ -68,20 +72,21 @@ def psi_of_notion(psi: float | None, notions: Mapping[str, object], kappa: float
     return found, f"Price: {said}{taken} {verb} psi {found:.3g}."
 
 
-def _without_kappa(given: dict[str, float], kappa: float) -> dict[str, Any]:
-    """The notion that is left for psi once kappa is taken out, as exact fractions; refused where nothing is left."""
-    rest, left = 1 - Fraction(kappa), {name: _fraction(value) for name, value in given.items()}
+def _without_kappa(given: dict[str, float], kappa: float) -> dict[str, float]:
+    """The notion that is left for psi once kappa is taken out, never rounded up; refused where nothing is left."""
+    rest, left = 1 - Fraction(kappa), {name: symbol(name).number(value) for name, value in given.items()}
     if set(given) == {"epsilon", "delta"}:
-        left["delta"] = (left["delta"] - Fraction(kappa)) / rest
-        most = left["delta"] > 0
+        left["delta"] = float_below((Fraction(left["delta"]) - Fraction(kappa)) / rest)
+        most = left["delta"] > 0.0
     elif set(given) == {"auc"}:
-        left["auc"] = 1 - (1 - left["auc"]) / rest**2
-        most = left["auc"] > Fraction(1, 2)
+        left["auc"] = float_below(1 - (1 - Fraction(left["auc"])) / rest**2)
+        most = left["auc"] > 0.5
     elif set(given) == {"advantage"}:
-        left["advantage"] = 1 - (1 - left["advantage"]) / rest
-        most = left["advantage"] > 0
+        left["advantage"] = float_below(1 - (1 - Fraction(left["advantage"])) / rest)
+        most = left["advantage"] > 0.0
     elif set(given) == {"tpr", "fpr"}:
-        left = {"tpr": (left["tpr"] - Fraction(kappa)) / rest, "fpr": left["fpr"] / rest}
+        left["tpr"] = float_below((Fraction(left["tpr"]) - Fraction(kappa)) / rest)
+        left["fpr"] = float_above(Fraction(left["fpr"]) / rest)
         most = left["tpr"] > left["fpr"]
     else:
         most = not {"zcdp", "rho"} & set(given)
@@ -92,14 +97,6 @@ def _without_kappa(given: dict[str, float], kappa: float) -> dict[str, Any]:
             "kappa, or give public groups. Renyi and zero-concentrated privacy have no kappa at all."
         )
     return left
-
-
-def _fraction(value: Any) -> Fraction:
-    """An exact number; what is none is left to the refusal of its own notion."""
-    number: Any = value
-    if not (_real(number) and -inf < number < inf):
-        psi_of({"psi": number})  # refuses
-    return Fraction(float(number))
 
 
 def priced_by_error(asked: Query, wanted: Any) -> Query:
@@ -159,11 +156,11 @@ def _error(aggregate: Aggregate, wanted: Any) -> tuple[float, float]:
         raise ValueError(
             f"error of {aggregate.name!r} must be one number: it is the same for any rows, got {wanted!r}."
         )
-    return float(error), float(rows or 0.0)
+    return float_below(error), float_below(rows or 0.0)
 
 
 def _real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _names(asks: Sequence[Aggregate]) -> str:

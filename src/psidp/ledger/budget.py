@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
-from psidp.symbols import LONGEST, check_text
+from psidp.symbols import LONGEST, check_text, float_below
 
 __all__ = ["Budget", "Partitions", "Renewal", "check_limit", "period_of", "shorten"]
 
@@ -167,7 +167,7 @@ def check_limit(above: float | None) -> float | None:
     """The psi above which a spend needs an approval, if it is one."""
     if above is not None and not (isinstance(above, int | float) and 0.0 <= above < inf):
         raise ValueError(f"approval_above (psi that needs no approval) must be in [0, inf), got {above!r}.")
-    return None if above is None else float(above)
+    return None if above is None else float_below(above)
 
 
 def shorten(text: str) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import inf, nextafter
+from math import inf
 from typing import Self
 
 from psidp.guarantee import Guarantee
-from psidp.maths.rounding import psi_below
+from psidp.maths.rounding import root_above, root_below
+from psidp.symbols import float_above, float_below
 
 __all__ = ["ZERO", "Cost", "shares"]
 
@@ -74,21 +75,20 @@ class Cost:
     @property
     def psi(self) -> float:
         """The smallest double whose square is at or above psi^2."""
-        below = psi_below(self.square)
-        return below if Fraction(below) ** 2 == self.square else nextafter(below, inf)
+        return root_above(self.square)
 
     @property
     def psi_below(self) -> float:
         """The largest double whose square is at or below psi^2."""
-        return psi_below(self.square)
+        return root_below(self.square)
 
     def guarantee(self, like: Guarantee) -> Guarantee:
         """What was spent, as a guarantee for the same unit and adjacency; rounded up."""
-        return Guarantee(self.psi, -_below(-self.kappa), like.adjacency, like.unit)
+        return Guarantee(self.psi, float_above(self.kappa), like.adjacency, like.unit)
 
     def guarantee_below(self, like: Guarantee) -> Guarantee:
         """What is left, as a guarantee for the same unit and adjacency; rounded down, so that spending it fits."""
-        return Guarantee(self.psi_below, _below(self.kappa), like.adjacency, like.unit)
+        return Guarantee(self.psi_below, float_below(self.kappa), like.adjacency, like.unit)
 
     def text(self) -> list[str]:
         """Both numbers as text: an odd hexadecimal integer and a power of two, "3p-4" for 3/16."""
@@ -125,12 +125,6 @@ def shares(whole: Cost, weights: Mapping[str, float]) -> dict[str, Cost]:
         parts[name] = Cost(_share(whole.square, ratio), _share(whole.kappa, ratio))
         rest = Cost(rest.square - parts[name].square, rest.kappa - parts[name].kappa)
     return parts | {list(weights)[-1]: rest}
-
-
-def _below(value: Fraction) -> float:
-    """The largest double at or below `value`."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else nextafter(nearest, -inf)
 
 
 def _share(whole: Fraction, ratio: Fraction) -> Fraction:

@@ -18,7 +18,7 @@ from psidp.ledger.spend import Spend, request_digest
 from psidp.ledger.usage import noted
 from psidp.ledger.verify import Head
 from psidp.maths.sensitivity import Adjacency
-from psidp.symbols import check_text
+from psidp.symbols import check_text, symbol
 
 __all__ = ["Ledger"]
 
@@ -77,7 +77,7 @@ class Ledger(LedgerReading):
             table: the table that it is meant for. exist_ok: whether a budget that was opened with the same terms will
                 do, so that a script can run again; its entry comes back, and nothing is written.
         """
-        guarantee = Guarantee(psi, kappa, adjacency, unit)
+        guarantee = Guarantee(symbol("psi").at_most(psi), kappa, adjacency, unit)
         terms = Budget(
             name=budget, guarantee=guarantee, actor=self._who(actor), purpose=purpose,
             partitions=partitions, renews=renews, approval_above=check_limit(approval_above), table=table,
@@ -87,7 +87,7 @@ class Ledger(LedgerReading):
 
     def raise_to(self, budget: str, psi: float, kappa: float = 0.0, *, purpose: str, actor: str = "") -> Entry:
         """The entry that raises a budget's cap; everybody will see it."""
-        cap = Guarantee(psi, kappa)
+        cap = Guarantee(symbol("psi").at_most(psi), kappa)
         return self._change(budget, "raised", {"psi": cap.psi, "kappa": cap.kappa}, actor, purpose)
 
     def reset(self, budget: str, *, purpose: str, actor: str = "") -> Entry:

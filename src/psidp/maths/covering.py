@@ -15,12 +15,15 @@ from psidp.maths.elementwise import Array
 from psidp.maths.normal import UNIT, log_tail
 from psidp.maths.profile_inverse import psi_from_epsilon_delta
 from psidp.maths.roc import psi_from_advantage
+from psidp.maths.rounding import product_up
 
 __all__ = ["psi_covering", "psi_covering_pure", "psi_covering_rdp", "psi_covering_zcdp"]
 
 Bound = Callable[[Array], Array]
 CELLS = 512
 ROUNDS = 40
+ROOT_HALF_PI = 1.2533141373155004
+"""sqrt(pi/2), rounded up."""
 UP = 1.0 + 64.0 * UNIT
 """Turns "largest psi that fits, rounded down" into "psi that covers, rounded up": 32 ulp of price, twice."""
 
@@ -38,6 +41,8 @@ def psi_covering_pure(epsilon: float) -> float:
     """
     if epsilon == inf:
         return inf
+    if epsilon < 1e-8:  # psi <= sqrt(pi/2) epsilon, and both are equal to the last digit here
+        return product_up(epsilon, ROOT_HALF_PI)
     tanh = float(np.tanh(0.5 * epsilon))
     if tanh >= 0.9:  # the advantage has lost its digits: solve for 1 - advantage = 2/(1 + e^epsilon) instead
         return _psi_from_small_rest(epsilon)

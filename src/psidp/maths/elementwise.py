@@ -1,6 +1,7 @@
 """Arrays in, arrays out: one wrapper that checks, broadcasts, works in blocks and gives a float back for floats."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from typing import Any
@@ -24,20 +25,25 @@ BLOCK = 8192
 """Entries worked on at once: the dozen temporaries of a kernel then stay in the second-level cache."""
 
 
-def elementwise(kernel: Callable[..., Array]) -> Callable[..., Any]:
+def elementwise(kernel: Callable[..., Array], opposite: Collection[str] = ()) -> Callable[..., Any]:
     """`kernel` on anything that broadcasts: arguments named after symbols are checked against their domains.
+
+    Integers that are no floats are rounded to the side of their symbol, or to the `opposite` one for arguments of
+    which the result is a claim's and not a Gaussian mechanism's.
 
     The kernel itself sees flat float64 arrays of one length, inside their domains, and returns such an array; or, for
     a call with plain numbers, NumPy scalars, on which arithmetic is six times faster than on arrays of one entry.
     """
     names = list(signature(kernel).parameters)
-    symbols = [symbol(name) for name in names]
+    symbols = [replace(s, up=not s.up) if s.name in opposite else s for s in map(symbol, names)]
 
     @wraps(kernel)
     def conversion(*args: Reals, **kwargs: Reals) -> float | Array:
         values = args if not kwargs else signature(kernel).bind(*args, **kwargs).args
         if len(values) != len(symbols):
             signature(kernel).bind(*values)
+        if set(map(type, values)) == {float}:
+            return float(_run(kernel, [np.float64(s.number(v)) for s, v in zip(symbols, values, strict=True)]))
         arrays = [s.array(v) for s, v in zip(symbols, values, strict=True)]
         shape = _shape(symbols, arrays)
         if shape == ():
@@ -76,7 +82,7 @@ def select(condition: Mask, yes: Array | float, no: Array | float) -> Array:
     return np.float64(yes if condition else no)  # type: ignore[return-value]  # a NumPy scalar has an array's methods
 
 
-def _run(kernel: Callable[..., Array], flat: list[Array]) -> Array:
+def _run(kernel: Callable[..., Array], flat: Sequence[Array | np.float64]) -> Array:
     """The kernel with IEEE limits (1/0, 0*inf in unused lanes, underflow) left silent: kernels select, not branch."""
     with np.errstate(all="ignore"):
         result: Array = kernel(*flat)

@@ -7,7 +7,7 @@ import numpy as np
 from psidp.maths.elementwise import Array, Entries, Reals, select
 from psidp.maths.mills import mills
 
-__all__ = ["SQRT_2PI", "TINY", "UNIT", "log_tail", "quantile", "quantile_error", "tail", "tail_error"]
+__all__ = ["SQRT_2PI", "TINY", "UNIT", "log_tail", "quantile", "quantile_error", "tail", "tail_error", "two_sided"]
 
 SQRT_2PI = 2.5066282746310002
 UNIT = 2.0**-53
@@ -36,6 +36,16 @@ def quantile(p: Reals) -> float | Array:
     from scipy.special import ndtri  # loading it takes longer than most answers do, and many need none
 
     return cast("Array", ndtri(p))
+
+
+def two_sided(missed: float) -> float:
+    """How many standard deviations to either side miss a normal number with this chance, to a quantile_error.
+
+    Examples:
+        >>> round(two_sided(0.05), 4)
+        1.96
+    """
+    return float(-quantile(0.5 * missed))
 
 
 def quantile_error(z: Reals) -> Array:

@@ -10,8 +10,8 @@ from typing import Any, ParamSpec, TypedDict, TypeVar
 from psidp.maths.profile_inverse import psi_from_epsilon_delta
 from psidp.maths.renyi import psi_from_rho, psi_from_zcdp
 from psidp.maths.roc import psi_from_advantage, psi_from_auc, psi_from_rates
-from psidp.maths.rounding import up_until
-from psidp.symbols import SYMBOLS, symbol
+from psidp.maths.rounding import bounded
+from psidp.symbols import SYMBOLS, float_above, symbol
 
 __all__ = ["NOTIONS", "Notions", "known_by_our_names", "psi_of", "spelled_out", "worth"]
 
@@ -58,10 +58,6 @@ def spelled_out(call: Callable[Given, Made]) -> Callable[Given, Made]:
     return call
 
 
-_UP = {"psi", "sensitivity", "fpr", "alpha"}
-"""Arguments that are rounded up where they are no floats, so that psi errs on the private side; others go down."""
-
-
 def psi_of(notion: dict[str, float]) -> float:
     """psi of the Gaussian mechanism with exactly one of NOTIONS; rounded up.
 
@@ -77,12 +73,10 @@ def psi_of(notion: dict[str, float]) -> float:
         todo = "".join(f" Give {name} as well." for name in half if name not in given)
         todo += "".join(f" {name} is called {own} here." for name in given for own in _own_names(name))
         raise TypeError(f"exactly one notion must be given: {ways}; got {', '.join(given) or 'none'}.{todo}")
-    numbers = [
-        symbol(name).at_least(notion[name]) if name in _UP else symbol(name).at_most(notion[name]) for name in match
-    ]
+    numbers = [symbol(name).number(notion[name]) for name in match]
     if match == ("sensitivity", "sigma"):
         sensitivity, sigma = numbers
-        return up_until(sensitivity / sigma, lambda p: Fraction(p) * Fraction(sigma) >= Fraction(sensitivity))
+        return bounded(float_above(Fraction(sensitivity) / Fraction(sigma)))
     roads: dict[tuple[str, ...], Any] = {
         ("psi",): float,
         ("epsilon", "delta"): psi_from_epsilon_delta,

@@ -6,14 +6,15 @@ hold RDP numbers, and because the paper compares them.
 
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from math import inf, nextafter, sqrt
+from functools import partial
+from math import inf, sqrt
 from typing import Literal, cast, overload
 
 import numpy as np
 
 from psidp.maths.elementwise import Array, Reals, elementwise, select
 from psidp.maths.normal import TINY, UNIT
-from psidp.symbols import symbol, whole
+from psidp.symbols import exact, float_above, symbol, whole
 
 __all__ = [
     "Conversion",
@@ -29,6 +30,8 @@ __all__ = [
 
 Conversion = Literal["improved", "standard"]
 DIGITS = Context(prec=80, Emin=-999_999, Emax=999_999)
+CLAIM = ("rho", "alpha")
+"""What is known of any mechanism: rounded so that less is known of it."""
 GRANTED = Decimal("1e-40")
 """Relative error granted to a sum of positive terms in 80 digits, some of which lose up to 30 of them."""
 
@@ -137,13 +140,13 @@ def epsilon_from_rdp(rho: Reals, alpha: Reals, delta: Reals, conversion: Convers
     raise ValueError(f'conversion must be "improved" or "standard", got conversion={conversion!r}.')
 
 
-@elementwise
+@partial(elementwise, opposite=CLAIM)
 def _standard(rho: Array, alpha: Array, delta: Array) -> Array:
     extra = -np.log(delta) / (alpha - 1.0)
     return _at_order(rho, alpha, delta, rho + extra, rho + extra)
 
 
-@elementwise
+@partial(elementwise, opposite=CLAIM)
 def _improved(rho: Array, alpha: Array, delta: Array) -> Array:
     extra = -(np.log(delta) + np.log(alpha)) / (alpha - 1.0)
     shrink = -np.log1p(1.0 / (alpha - 1.0))
@@ -249,14 +252,14 @@ def renyi_divergence(alpha: float, distance: float, sigma_i: float, sigma_j: flo
     References:
         Gil, Alajaji and Linder 2013, Table 2; the paper's Renyi corollary with variances squared.
     """
-    order, length = symbol("alpha").number(alpha), Fraction(symbol("sensitivity").number(distance))
-    si, sj = Fraction(symbol("sigma").number(sigma_i)), Fraction(symbol("sigma").number(sigma_j))
+    order, length = symbol("alpha").number(alpha), exact(distance, symbol("sensitivity").number(distance))
+    si, sj = (exact(sigma, symbol("sigma").number(sigma)) for sigma in (sigma_i, sigma_j))
     d = whole("dimension", dimension)
     w, square = 1 - (si / sj) ** 2, (length / sj) ** 2
     with localcontext(DIGITS):
         if order == inf:
             return _largest_log_ratio(d, w, square)
-        excess = Fraction(order) - 1
+        excess = exact(alpha, order) - 1
         s = 1 + excess * w  # in units of sigma_j^2, like w and square; exact
         if s <= 0:
             return inf
@@ -291,8 +294,4 @@ def _decimal(x: Fraction) -> Decimal:
 
 def _float_above(x: Decimal) -> float:
     """The smallest float that is certainly not below x >= 0, which is known but for a share GRANTED."""
-    raised = x * (1 + GRANTED)
-    if raised > Decimal(nextafter(inf, 0.0)):
-        return inf
-    value = float(raised)
-    return value if Decimal(value) >= raised or x == 0 else nextafter(value, inf)
+    return float_above(x * (1 + GRANTED))

@@ -1,26 +1,28 @@
-"""Rounding to the private side: the float next to an exact number, and the few digits that people read."""
+"""Rounding to the private side: products and roots as floats, and the few digits that people read."""
 
-from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf, isqrt, nextafter
 
-__all__ = ["digits_down", "digits_up", "meant", "product_up", "psi_below", "up_until"]
+from psidp.symbols import float_above, float_below
+
+__all__ = ["bounded", "digits_down", "digits_up", "integer_root", "meant", "product_up", "root_above", "root_below"]
 
 
-def up_until(value: float, enough: Callable[[float], bool]) -> float:
-    """The smallest float at or above `value` that is enough, a few steps away at most.
+def integer_root(square: int) -> Fraction:
+    """The root of a whole number of at least 1, rounded up by less than 2^-64.
 
     Examples:
-        >>> up_until(0.1, lambda x: Fraction(x) >= Fraction(1, 10))
-        0.1
+        >>> integer_root(9), integer_root(2) ** 2 >= 2
+        (Fraction(3, 1), True)
     """
+    return Fraction(isqrt((square << 128) - 1) + 1, 2**64)
+
+
+def bounded(value: float) -> float:
+    """`value` itself; refused where it is inf, because no float is as large as the result."""
     if not value < inf:
         raise ValueError("the result is too large for a float: the guarantee would be empty.")
-    below = nextafter(value, 0.0)
-    value = below if enough(below) else value
-    while not enough(value):
-        value = nextafter(value, inf)
     return value
 
 
@@ -31,28 +33,28 @@ def product_up(a: float, b: float) -> float:
         >>> product_up(0.1, 3.0) >= Fraction(0.1) * 3
         True
     """
-    product = a * b
-    return product if Fraction(product) >= Fraction(a) * Fraction(b) else nextafter(product, inf)
+    return float_above(Fraction(a) * Fraction(b))
 
 
-def psi_below(square: Fraction) -> float:
-    """The largest double whose square is at or below `square`.
+def root_below(square: Fraction) -> float:
+    """The largest float whose square is at or below `square`.
 
     Examples:
-        >>> psi_below(Fraction(9, 16))
-        0.75
+        >>> root_below(Fraction(9, 16)), root_below(Fraction(2)) < root_above(Fraction(2))
+        (0.75, True)
     """
     if not square > 0:
         return 0.0
     shift = max(0, 128 + square.denominator.bit_length() - square.numerator.bit_length())
     shift += shift % 2
-    root = Fraction(isqrt((square.numerator << shift) // square.denominator), 1 << (shift // 2))
-    psi = float(root)
-    while Fraction(psi) ** 2 > square:
-        psi = nextafter(psi, 0.0)
-    while Fraction(nextafter(psi, inf)) ** 2 <= square:
-        psi = nextafter(psi, inf)
-    return psi
+    # The whole root has more bits than a float, so that no float lies between it and the true one.
+    return float_below(Fraction(isqrt((square.numerator << shift) // square.denominator), 1 << (shift // 2)))
+
+
+def root_above(square: Fraction) -> float:
+    """The smallest float whose square is at or above `square`; inf where there is none."""
+    below = root_below(square)
+    return below if Fraction(below) ** 2 == max(square, 0) else nextafter(below, inf)
 
 
 def meant(value: float) -> Decimal:

@@ -7,11 +7,11 @@ Every function rounds up.
 """
 
 from fractions import Fraction
-from math import inf, isqrt, nextafter
-from numbers import Rational
+from math import inf
 from typing import Literal
 
-from psidp.symbols import ADJACENCIES, finite, whole
+from psidp.maths.rounding import integer_root
+from psidp.symbols import ADJACENCIES, exact, finite, float_above, whole
 
 __all__ = [
     "Adjacency",
@@ -93,7 +93,7 @@ def histogram(adjacency: Adjacency, contributions: int = 1, one_per_bin: bool = 
     """
     k = whole("contributions", contributions)
     square = (k if one_per_bin else k * k) * (2 if check_adjacency(adjacency) == "replace-one" else 1)
-    return _up(Fraction(isqrt((square << 128) - 1) + 1, 2**64))
+    return _up(integer_root(square))
 
 
 def clipped_vector(norm: float, adjacency: Adjacency, contributions: int = 1, one_entry: bool = False) -> float:
@@ -108,22 +108,30 @@ def clipped_vector(norm: float, adjacency: Adjacency, contributions: int = 1, on
         >>> round(clipped_vector(1.5, "replace-one", one_entry=True), 4)
         2.1213
     """
+    return vector_of(exact_norm(norm) * whole("contributions", contributions), adjacency, one_entry)
+
+
+def vector_of(radius: Fraction, adjacency: Adjacency, one_entry: bool = False) -> float:
+    """Sensitivity of a sum to which a unit adds a vector of norm `radius` at most, an exact number."""
+    if check_adjacency(adjacency) != "replace-one":
+        return _up(radius)
+    return _up(radius * (integer_root(2) if one_entry else 2))
+
+
+def exact_norm(norm: float) -> Fraction:
+    """The clipping bound as it is, if it is one."""
     radius = _exact("norm", norm)
     if not radius >= 0:
         raise ValueError(f"norm (the clipping bound) must be in [0, inf), got norm={norm}.")
-    k = whole("contributions", contributions)
-    if check_adjacency(adjacency) != "replace-one":
-        return _up(k * radius)
-    return _up(k * radius * (Fraction(isqrt((2 << 128) - 1) + 1, 2**64) if one_entry else 2))
+    return radius
 
 
 def _up(value: Fraction) -> float:
-    """The smallest float at or above the value."""
-    try:
-        nearest = float(value)
-    except OverflowError:
-        raise ValueError("the sensitivity is too large for a float: choose smaller bounds.") from None
-    return nearest if Fraction(nearest) >= value else nextafter(nearest, inf)
+    """The smallest float at or above the value, or a refusal."""
+    above = float_above(value)
+    if not above < inf:
+        raise ValueError("the sensitivity is too large for a float: choose smaller bounds.")
+    return above
 
 
 def _bounds(lower: float, upper: float) -> tuple[Fraction, Fraction]:
@@ -134,6 +142,5 @@ def _bounds(lower: float, upper: float) -> tuple[Fraction, Fraction]:
 
 
 def _exact(name: str, value: float) -> Fraction:
-    """The finite number as it is, without a rounding even where it is a fraction."""
-    number = finite(name, value)
-    return Fraction(value) if isinstance(value, Rational) else Fraction(number)
+    """The finite number as it is, an integer of any size too."""
+    return exact(value, finite(name, value))

@@ -1,6 +1,7 @@
 """Tangents of the ROC curve: each is one (epsilon, delta), and two of them bound the privacy region."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import overload
 
 import numpy as np
@@ -65,7 +66,7 @@ def tangent(psi: float, epsilon: float) -> Tangent:
 def region_tpr(fpr: float, epsilon: float, delta: float) -> float: ...
 @overload
 def region_tpr(fpr: Reals, epsilon: Reals, delta: Reals) -> Array: ...
-@elementwise
+@partial(elementwise, opposite=("epsilon",))
 def region_tpr(fpr: Array, epsilon: Array, delta: Array) -> Array:
     r"""Upper edge of the privacy region of (epsilon, delta): no attack has a larger true positive rate at fpr.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.maths.sensitivity import Adjacency, clipped_vector
-from psidp.symbols import nullable
+from psidp.symbols import Symbol, nullable
 
 __all__ = ["SHIFT", "ClippedSum", "IntegerGrid", "clip_sum"]
 
@@ -19,6 +19,7 @@ SHIFT = 30
 FINEST = 30
 """A norm bound is at most 2^30 to 2^31 steps, so that its square fits into 63 bits."""
 
+NORM = Symbol("norm", "C", "largest L2 norm of one record", "(0,inf)", "any")
 MOST_ROWS = 2**30
 MOST_COLUMNS = 2**31
 EXPONENTS = (-900, 900)
@@ -137,14 +138,15 @@ def clip_sum(rows: Any, norm: float) -> ClippedSum:
         differentially private libraries and how to fix it", CCS 2022.
     """
     matrix, flat = _matrix(rows)
+    norm = NORM.at_most(norm)
     grid = IntegerGrid.fitting(norm, of="record")
     bound, unit = grid.bound, grid.unit
     totals = np.zeros(matrix.shape[1], np.int64)
     height = max(1, ENTRIES // max(1, matrix.shape[1]))
     with np.errstate(all="ignore"):
         for start in range(0, matrix.shape[0], height):
-            totals += _clipped(matrix[start : start + height], float(norm), bound, unit).sum(axis=0)
-    return ClippedSum(float(norm), unit, totals.reshape(()) if flat else totals)
+            totals += _clipped(matrix[start : start + height], norm, bound, unit).sum(axis=0)
+    return ClippedSum(norm, unit, totals.reshape(()) if flat else totals)
 
 
 def _matrix(rows: Any) -> tuple[NDArray[Any], bool]:
@@ -158,9 +160,9 @@ def _matrix(rows: Any) -> tuple[NDArray[Any], bool]:
         matrix = np.asarray(rows)
     except ValueError:
         raise TypeError("rows must be numbers in one dimension or two, each record as long as the others.") from None
-    if matrix.dtype.kind not in "iuf" or matrix.ndim not in (1, 2):
+    if not (matrix.dtype.kind in "iuf" and matrix.dtype.itemsize <= 8) or matrix.ndim not in (1, 2):
         raise TypeError(
-            "rows must be numbers in one dimension or two (a record per row), "
+            "rows must be integers or floats of at most 64 bits in one dimension or two (a record per row), "
             f"got {matrix.ndim} dimensions of type {matrix.dtype}."
         )
     flat = matrix.ndim == 1

@@ -72,7 +72,7 @@ class Counter:
             raise ValueError(
                 f"confidence (chance that an interval covers) must be in (0, 1), got confidence={confidence}."
             )
-        self.psi, self.confidence, self.name = symbol("psi").number(psi), confidence, name
+        self.psi, self.confidence, self.name = symbol("psi").at_most(psi), confidence, name
         self.bound = whole("bound", bound)
         self.participation = participation(at_most, apart, each, periods=whole("periods", periods))
         workload = Workload.together(int(periods), lengths := sorted({whole("windows", length) for length in windows}))

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from psidp.guarantee import Guarantee
-from psidp.maths.normal import quantile, quantile_error
+from psidp.maths.normal import quantile_error, two_sided
 
 __all__ = ["Release"]
 
@@ -52,7 +52,7 @@ class Release:
             raise ValueError(
                 f"confidence (chance that the interval holds the truth) must be in (0, 1), got confidence={confidence}."
             )
-        z = float(-quantile(0.5 * (1.0 - confidence)))
+        z = two_sided(1.0 - confidence)
         half = (self.sigma * (z + float(quantile_error(z))) + self.rounding) * (1.0 + 2.0**-50)
         value = np.asarray(self.value)
         within, room = value, half

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from psidp.maths.normal import quantile, quantile_error
+from psidp.maths.normal import quantile_error, two_sided
 from psidp.mechanism.stream_plan import StreamPart, StreamPlan
 from psidp.noise.gaussian import RoundedGaussian, noisy_integer
 from psidp.strategies import Question
@@ -99,7 +99,7 @@ class _Margin(NamedTuple):
 
     @classmethod
     def of(cls, part: StreamPart, confidence: float) -> Self:
-        z = float(-quantile(0.5 * (1.0 - confidence)))
+        z = two_sided(1.0 - confidence)
         return cls(z + float(quantile_error(z)), 0.5 * (1.0 + RoundedGaussian(part.sigma).grid), part.sigma)
 
     def half(self, period: int, error: float) -> float:

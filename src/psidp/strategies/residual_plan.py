@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from math import frexp, inf, isqrt, prod, sqrt
+from math import frexp, inf, prod, sqrt
 from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psidp.maths.rounding import root_above
 from psidp.strategies.basis import Basis
 from psidp.strategies.marginals import Marginals, Table
 from psidp.symbols import symbol
@@ -71,11 +72,7 @@ class ResidualPlan:
     @property
     def psi(self) -> float:
         """psi of one row, rounded up."""
-        square = self.squared
-        bits = 96 + max(0, square.denominator.bit_length() - square.numerator.bit_length())
-        root = Fraction(isqrt((square.numerator << 2 * bits) // square.denominator) + 1, 2**bits)
-        found = float(root)
-        return found if Fraction(found) >= root else float(np.nextafter(found, inf))
+        return root_above(self.squared)
 
     @property
     def errors(self) -> list[float]:

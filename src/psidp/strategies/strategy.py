@@ -6,14 +6,13 @@ If no unit can move C x by more than Delta, all of y together has psi = Delta/si
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from fractions import Fraction
-from math import isqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from psidp.maths.sensitivity import Adjacency, clipped_vector
+from psidp.maths.rounding import integer_root
+from psidp.maths.sensitivity import Adjacency, exact_norm, vector_of
 from psidp.strategies.participation import Participation
 from psidp.symbols import symbol
 
@@ -67,8 +66,7 @@ class Strategy(ABC):
 
         norm sqrt(squared) under add-remove and twice that under replace-one.
         """
-        root = Fraction(isqrt((self.squared(participation) << 128) - 1) + 1, 2**64)
-        return clipped_vector(Fraction(_exact(norm)) * root, adjacency)  # type: ignore[arg-type]
+        return vector_of(exact_norm(norm) * integer_root(self.squared(participation)), adjacency)
 
     def deviation(self, questions: ArrayLike, sigma: float = 1.0) -> Floats:
         """Standard deviation of the answer to each question, where every number released has noise of this sigma."""
@@ -82,7 +80,3 @@ class Strategy(ABC):
     def rounding(self, questions: ArrayLike, grid: float) -> Floats:
         """How far rounding every number released to a grid can move each answer at most: grid/2 times |u|_1."""
         return np.asarray(0.5 * grid * np.abs(self.weights(questions)).sum(axis=-1))
-
-
-def _exact(norm: float) -> float:
-    return norm if isinstance(norm, int | Fraction) else symbol("sensitivity").number(norm)

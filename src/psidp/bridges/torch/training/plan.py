@@ -10,7 +10,7 @@ from psidp.accounting.calibration import largest_steps
 from psidp.accounting.events import whole_steps
 from psidp.bridges.torch.step.slots import enough, overflow
 from psidp.guarantee import Guarantee
-from psidp.symbols import symbol
+from psidp.symbols import float_below, symbol
 
 __all__ = [
     "RESERVE",
@@ -98,8 +98,7 @@ def grouped(run: Run, size: int) -> Run:
     """The same run for a group of so many units, all of which are there or none, or a refusal."""
     unit = run.unit if size == 1 else f"group of {size} {run.unit}s"
     if isinstance(run, FixedOrder):
-        noise = Fraction(run.noise_multiplier) / size
-        return replace(run, noise_multiplier=symbol("noise_multiplier").at_most(noise), unit=unit)
+        return replace(run, noise_multiplier=float_below(Fraction(run.noise_multiplier) / size), unit=unit)
     if isinstance(run, BandMF) or run.adjacency != "add-remove":
         raise ValueError(
             f"a group of {size} must be of a run without bands, under add-remove, got "
