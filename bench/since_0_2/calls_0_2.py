@@ -108,7 +108,7 @@ class Calls:
     def _table_plan(self, q: Data, curator: Curator) -> Data:
         asks, terms = self._table_call(q)
         plan = curator.plan(*asks, **terms)
-        names = "name contribution sensitivity psi sigma standard_error by_rows ranks".split()
+        names = ["name", "contribution", "sensitivity", "psi", "sigma", "standard_error", "by_rows", "ranks"]
         return _guarantee(plan.guarantee) | {"measures": [{n: getattr(e, n) for n in names} for e in plan.expected]}
 
     def _table(self, q: Data, curator: Curator) -> Data:

@@ -40,7 +40,9 @@ def main() -> None:
     """Ask both versions, and name what differs."""
     parser = argparse.ArgumentParser(prog="./dev compare", description="400 questions to this version and to 0.2.")
     parser.add_argument("version", choices=["0.2"], help="the version to compare with")
-    parser.add_argument("--only", default="", metavar="PATTERN", help="questions with this in their name; * is any text")
+    parser.add_argument(
+        "--only", default="", metavar="PATTERN", help="questions with this in their name; * is any text"
+    )
     parser.add_argument("--list", action="store_true", help="name the questions, and ask nothing")
     given, console = parser.parse_args(), Console(highlight=False, markup=False, soft_wrap=True)
     questions = [q for q in QUESTIONS if fnmatchcase(q["name"], f"*{given.only}*")]
