@@ -1,4 +1,7 @@
-"""python -m bench [NAME ...] [--full] [--seed N]: run the chosen benchmarks and print their tables."""
+"""python -m bench [NAME ...] [--full] [--seed N]: run the chosen benchmarks and print their tables.
+
+With --against 0.2, the same subjects beside version 0.2 in one run (bench/since_0_2).
+"""
 
 import argparse
 import platform
@@ -33,7 +36,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)}; all when none is given")
     parser.add_argument("--full", action="store_true", help="the long versions as well")
     parser.add_argument("--seed", type=int, default=1, help="seed of the random settings (default 1)")
+    parser.add_argument("--against", choices=["0.2"], help="this version beside that one, in turns, instead of peers")
+    parser.add_argument("--seconds", type=float, default=6.0, help="CPU seconds of a row of --against (default 6)")
     chosen = parser.parse_args()
+    if chosen.against:
+        import_module("bench.since_0_2.speed").run(chosen.names, chosen.seconds)
+        return
     names = [name.replace("_", "-") for name in chosen.names]
     unknown = set(names) - set(NAMES)
     if unknown:

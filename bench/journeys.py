@@ -1,115 +1,78 @@
-"""What a call of each kind visits in psidp.
+"""What a call of each kind visits in psidp: files, functions, crossings between files, modules loaded.
 
-PYTHONPATH=src python bench/journeys.py table     prints, as JSON, the files in the order of the first visit, and how
-                                                  many functions were called. Imports do not count.
+.venv/bin/python -m bench.journeys [NAME ...] [--against 0.2] [--json]
+
+Each journey is done in a process of its own: twice, of which the second time counts, so that imports do not. It
+reports, and no test asserts these numbers. Leaves with bench/since_0_2 in the release after 0.3.
 """
 
+import argparse
 import json
-import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import psidp
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
-SRC = Path(psidp.__file__).parent
-RARE = {"noise/rejection.py", "noise/table.py"}
-"""Visited by chance: when a word of entropy does not decide a normal by itself."""
+from bench.since_0_2 import environment, speed
+from bench.since_0_2.process import Process
 
+JOURNEYS = {
+    "table, command line": "command_line",
+    "table, Python": "table",
+    "table with a ledger": "table_with_ledger",
+    "cube": "cube",
+    "stream period": "stream_period",
+    "spend": "spend",
+    "ten training steps": "training",
+    "array of five": "five_numbers",
+    "account": "account",
+    "conversion": "one_epsilon",
+}
+"""What each is called here, and the piece of work of bench/since_0_2/work_now.py that it is."""
 
-def conversion(_: Path) -> Callable[[], object]:
-    """epsilon of a psi at a delta."""
-    convert = psidp.epsilon_from_psi
-    return lambda: convert(1.0, 1e-5)
-
-
-def account(_: Path) -> Callable[[], object]:
-    """What a DP-SGD run costs, as an interval."""
-    price, run = psidp.account, psidp.DPSGD
-    return lambda: price(run(1.0, 0.01, 1000)).epsilon(1e-5)
-
-
-def array(_: Path) -> Callable[[], object]:
-    """Five numbers with noise."""
-    mechanism = psidp.GaussianMechanism
-    return lambda: mechanism(1.0, 2.0).release([0.0] * 5)
-
-
-def table(folder: Path) -> Callable[[], object]:
-    """A count and a mean by group, from a Parquet file."""
-    path = _visits(folder)
-    return lambda: _released(psidp.Curator(path, "patient"))
+COUNTS = ("files", "functions", "calls", "crossings", "modules", "all modules")
 
 
-def table_with_ledger(folder: Path) -> Callable[[], object]:
-    """The same, paid for from a budget that is opened on the way."""
-    path, keep, curator = _visits(folder), psidp.Ledger, psidp.Curator
-
-    def run() -> object:
-        ledger = keep(folder / "ledger.db")
-        ledger.open("survey", psi=2.0, unit="patient", actor="Ann", purpose="the survey")
-        return _released(curator(path, "patient", ledger=ledger, budget="survey"))
-
-    return run
-
-
-def step(_: Path) -> Callable[[], object]:
-    """One private step: gradients clipped, added up, noised."""
-    import torch
-    from torch import nn
-
-    from psidp.bridges.torch import PrivateStep
-
-    model = nn.Linear(3, 1)
-
-    def run() -> object:
-        private = PrivateStep(model, nn.functional.mse_loss, clip=1.0, noise_multiplier=1.1, expected_batch=8)
-        return private(torch.ones(5, 3), torch.zeros(5, 1))
-
-    return run
+def main() -> None:
+    """Print a table, or JSON with the names of the files."""
+    parser = argparse.ArgumentParser(prog="python -m bench.journeys", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(map(repr, JOURNEYS))}; or all")
+    parser.add_argument("--against", choices=["0.2"], help="the same journeys in version 0.2 beside it")
+    parser.add_argument("--json", action="store_true", help="everything, with the names of the files")
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(JOURNEYS):
+        parser.error(f"no journey is called {', '.join(sorted(unknown))}; there are {', '.join(JOURNEYS)}")
+    versions = {"0.2": Process.of_0_2} if given.against else {}
+    if given.against:
+        environment.install()
+    versions["now"] = Process.now
+    found = {name: {v: _visits(name, start) for v, start in versions.items()} for name in given.names or JOURNEYS}
+    if given.json:
+        print(json.dumps(found, indent=2))
+    else:
+        Console(highlight=False, width=max(100, Console().width)).print(_table(found))
 
 
-JOURNEYS = {j.__name__: j for j in (conversion, account, array, table, table_with_ledger, step)}
+def _visits(name: str, start: Any) -> dict[str, Any]:
+    """What a journey visits in one version."""
+    with tempfile.TemporaryDirectory(prefix="psidp-journeys-") as folder, start(speed.libraries()) as process:
+        speed.files(Path(folder))
+        return process.ask({"do": "visit", "row": JOURNEYS[name], "folder": folder})
 
 
-def _visits(folder: Path) -> Path:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rows = {
-        "patient": [i % 300 for i in range(1000)],
-        "ward": ["a", "b"] * 500,
-        "cost": [float(i) for i in range(1000)],
-    }
-    pq.write_table(pa.table(rows), folder / "visits.parquet")
-    psidp.Curator(folder / "visits.parquet", "patient").dispose()  # imports do not count
-    return folder / "visits.parquet"
-
-
-def _released(curator: "psidp.Curator") -> object:
-    asks = psidp.ask.count(), psidp.ask.mean("cost", 0, 1000)
-    return curator.release(*asks, by="ward", groups=["a", "b"], psi=1.0, contribution=4)
-
-
-def measure(run: Callable[[], object]) -> tuple[list[str], int]:
-    """The files that a call visits, in order, and the number of functions."""
-    files: dict[str, None] = {}
-    functions = set()
-
-    def watch(frame, event, _):
-        code = frame.f_code
-        if event == "call" and code.co_filename.startswith(str(SRC)) and code.co_name != "<module>":
-            files[Path(code.co_filename).relative_to(SRC).as_posix()] = None
-            functions.add((code.co_filename, code.co_qualname, code.co_firstlineno))
-
-    sys.setprofile(watch)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return [file for file in files if file not in RARE and file != "__init__.py"], len(functions)
+def _table(found: dict[str, dict[str, dict[str, Any]]]) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    for heading in ("journey", "version", *COUNTS):
+        table.add_column(heading, justify="left" if heading in ("journey", "version") else "right")
+    for name, versions in found.items():
+        for version, seen in versions.items():
+            counts = [len(seen[c]) if c == "files" else seen[c] for c in COUNTS] if "error" not in seen else []
+            table.add_row(name, version, *(f"{n:,}" for n in counts) if counts else [seen["error"]])
+    return table
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(measure(JOURNEYS[sys.argv[1]](Path(folder)))))
+    main()
