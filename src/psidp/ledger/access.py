@@ -14,9 +14,9 @@ from psidp.ledger.budget import Budget
 from psidp.ledger.entry import Entry
 from psidp.ledger.known_head import KnownHead
 from psidp.ledger.log import Clock, EntryLog
+from psidp.ledger.names import check_name
 from psidp.ledger.store import Store
 from psidp.ledger.unit_column import Known, Units
-from psidp.symbols import check_text
 
 __all__ = ["Access"]
 
@@ -30,7 +30,7 @@ class Access:
         self.store = store
         self.clock: Clock = clock or _system_clock
         self.units = Units()
-        self._said = check_text("actor", actor) if actor else ""
+        self._said = check_name("actor", actor) if actor else ""
         self._user, self._login = system_user(), ""
         self._terms: dict[str, Budget] = {}
         self._known = KnownHead()

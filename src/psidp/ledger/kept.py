@@ -18,7 +18,7 @@ from psidp.errors import TamperedLedgerError
 from psidp.ledger.balance import Balance
 from psidp.ledger.budget import Budget
 from psidp.ledger.entry import canonical
-from psidp.ledger.log import EntryLog
+from psidp.ledger.log import Before, EntryLog
 from psidp.ledger.unit_column import Known
 from psidp.ledger.verify import Head, Verification
 
@@ -55,6 +55,7 @@ def write_kept(path: Path, identity: str, walk: Verification, key: bytes | None)
         "partitions": [[*names, balance.text()] for names, balance in walk.partitions.items()],
         "promised": walk.promised,
         "units": {name: list(known) for name, known in walk.units.items()},
+        "not_recomputed": walk.not_recomputed,
     }
     new = path.with_name(f"{path.name}.new")
     new.write_text(canonical(values | {"seal": _seal(values, key)}) + "\n", encoding="utf-8")
@@ -89,6 +90,7 @@ def read_kept(path: Path, identity: str, key: bytes | None) -> Verification:
         partitions={(name, part): Balance.read(text) for name, part, text in values["partitions"]},
         promised=values["promised"],
         units={name: Known(*known) for name, known in values["units"].items()},
+        not_recomputed=values.get("not_recomputed", []),
     )
 
 
@@ -106,6 +108,7 @@ def check_against(log: EntryLog, walk: Verification) -> None:
                 f"entry {number} is not what was written: budget {name!r} stood otherwise when it was kept.",
                 number,
             )
+    walk.everywhere = Before(log, walk.id + 1).stopped_everywhere()
 
 
 def _seal(values: dict[str, Any], key: bytes | None) -> str:

@@ -81,7 +81,8 @@ class Statement:
         budgets, tables, actors: the same for each of them; a spend that says no table is under "(not said)".
         largest: the largest spends, with who allowed them. changes: what changed budgets meanwhile.
         reports: how each budget stands now. days: psi spent on each day, for a picture.
-        verified: the entries of the ledger that were recomputed for it; None where nobody did.
+        verified: the entries of the ledger that were verified for it; None where nobody did.
+        not_recomputed: those among them that are of kinds that this psidp does not know.
     """
 
     which: Selection
@@ -96,6 +97,7 @@ class Statement:
     reports: tuple[Report, ...]
     days: tuple[tuple[str, float], ...]
     verified: int | None = None
+    not_recomputed: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The statement as plain values."""
@@ -106,6 +108,7 @@ class Statement:
             "made": self.made,
             "head": self.head,
             "verified": self.verified,
+            "not_recomputed": list(self.not_recomputed),
             "units": units,
             "budgets": [{"budget": name} | total for name, total in self.budgets.items()],
             "tables": [{"table": name} | total for name, total in self.tables.items()],
