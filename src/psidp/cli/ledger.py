@@ -15,6 +15,7 @@ from psidp.cli.ledger_options import Kappa, Name, Part, Table, TableUnit, Where,
 from psidp.cli.tables import console
 from psidp.ledger.budget import Partitions
 from psidp.ledger.ledger import Ledger
+from psidp.ledger.private_file import private
 from psidp.ledger.verify import Head
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present.formatting import up
@@ -254,7 +255,7 @@ def export(
     if output == "-":
         sys.stdout.writelines(lines)
         return
-    with Path(output).open("x", encoding="utf-8") as file:
+    with open(output, "x", encoding="utf-8", opener=private) as file:
         file.writelines(lines)
 
 

@@ -19,6 +19,7 @@ from psidp.ledger.balance import Balance
 from psidp.ledger.budget import Budget
 from psidp.ledger.entry import canonical
 from psidp.ledger.log import Before, EntryLog
+from psidp.ledger.private_file import private
 from psidp.ledger.unit_column import Known
 from psidp.ledger.verify import Head, Verification
 
@@ -33,8 +34,7 @@ def key_in(path: Path | None) -> bytes | None:
     if path is None:
         return None
     if not path.exists():
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        with open(path, "x", encoding="ascii", opener=private) as file:
             file.write(f"{os.urandom(KEY_BYTES).hex()}\n")
     text = path.read_bytes().strip()
     if not len(text) >= KEY_BYTES:
@@ -58,7 +58,8 @@ def write_kept(path: Path, identity: str, walk: Verification, key: bytes | None)
         "not_recomputed": walk.not_recomputed,
     }
     new = path.with_name(f"{path.name}.new")
-    new.write_text(canonical(values | {"seal": _seal(values, key)}) + "\n", encoding="utf-8")
+    with open(new, "w", encoding="utf-8", opener=private) as file:
+        file.write(canonical(values | {"seal": _seal(values, key)}) + "\n")
     new.replace(path)
 
 

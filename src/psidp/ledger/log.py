@@ -48,7 +48,7 @@ _SAME = {
     + ")"
     for dialect, mark in (("sqlite", "?"), ("postgresql", "%s"))
 }
-"""Whether the ledger still ends with a row, in every column."""
+"""Whether the ledger ends with a row, in every column."""
 _HEAD = f"SELECT {COLUMNS} FROM psidp_entries ORDER BY id DESC LIMIT 1"
 
 

@@ -19,7 +19,7 @@ SCRIPTS = frozenset({
     "COMBINING",
 })  # fmt: skip
 """How the Unicode names of letters and marks begin: the scripts of UAX 31, table 5, and marks for all of them."""
-SIGNS = frozenset(" 0123456789.,'-_@+&()/\\\\:#·’ʼʻ")  # noqa: RUF001
+SIGNS = frozenset(" 0123456789.,'-_@+&()/\\:#·’ʼʻ")
 ALIKE = ("LATIN", "GREEK", "CYRILLIC")
 """Scripts with letters in common to the eye; a word has letters of one of them only."""
 UNSEEN = ("FILLER", "VARIATION SELECTOR", "GRAPHEME JOINER", "INHERENT", "BLANK", "NULL NOTEHEAD")
