@@ -113,6 +113,7 @@ UNION ALL SELECT 'table of another kind', relname, '' FROM pg_class c JOIN ours 
 UNION ALL SELECT 'default of column', attname, '' FROM pg_attrdef JOIN ours ON adrelid = id
     JOIN pg_attribute ON attrelid = id AND attnum = adnum
     WHERE attname NOT IN ('actor', 'table_name') OR pg_get_expr(adbin, adrelid) <> '''''::text'
+ORDER BY 2
 """
 
 
