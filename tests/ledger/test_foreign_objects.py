@@ -27,7 +27,7 @@ ON_SERVER = {
     "a trigger 'psidp_entries_keep'": "CREATE OR REPLACE FUNCTION psidp_entries_keep() RETURNS trigger "
     "LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$",
     "a rule 'quiet'": "CREATE RULE quiet AS ON INSERT TO psidp_entries DO INSTEAD NOTHING",
-    "a policy 'some'": "CREATE POLICY some ON psidp_entries USING (id < 3)",
+    "a policy 'few'": "CREATE POLICY few ON psidp_entries USING (id < 3)",
     "a default of column 'refers'": "ALTER TABLE psidp_entries ALTER refers SET DEFAULT 7",
     "a table that inherits 'more'": "CREATE TABLE more () INHERITS (psidp_entries)",
     "a table of another kind 'psidp_entries'": "ALTER TABLE psidp_entries RENAME TO kept; "

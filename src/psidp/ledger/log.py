@@ -18,7 +18,7 @@ from psidp.ledger.known_head import KnownHead, not_as_written
 from psidp.ledger.rules import SLACK, check, is_known, stopped_everywhere
 from psidp.ledger.schema import VERSION, identity_of
 
-__all__ = ["Before", "Clock", "EntryLog"]
+__all__ = ["BATCH", "NOTE", "Before", "Clock", "EntryLog"]
 
 Clock = Callable[[], datetime]
 
@@ -36,8 +36,8 @@ _PART_UNTIL = _LAST_UNTIL.where(_C.partition == bindparam("partition"), text("pa
 _LAST_OF_PARTITION = _LAST_OF.where(_C.partition == bindparam("partition"), text("partition <> ''"))
 _UNTIL = _C.id < bindparam("until")
 _KEYED = select(ENTRIES).where(_MINE, _C.key == bindparam("key"), text("key <> ''"), _UNTIL).order_by(_C.id)
-_NOTE = text("state IN ('answered', 'withheld', 'interrupted')")  # in the very words of its index
-_NOTES_ON = select(ENTRIES).where(_NOTE, _C.refers == bindparam("id"), _MINE, _C.id > bindparam("id"), _UNTIL)
+NOTE = text("state IN ('answered', 'withheld', 'interrupted')")  # in the very words of its index
+_NOTES_ON = select(ENTRIES).where(NOTE, _C.refers == bindparam("id"), _MINE, _C.id > bindparam("id"), _UNTIL)
 _CHANGES = select(ENTRIES).where(_CHANGE).order_by(_C.budget, _C.id)
 _CHANGES_OF = _CHANGES.where(_MINE)
 _OPENING = _CHANGES_OF.limit(1)

@@ -1,6 +1,6 @@
 """LedgerReading: everything that can be asked of a ledger without writing to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from psidp.ledger.listing import Selection, page
 from psidp.ledger.log import Clock, EntryLog
 from psidp.ledger.names import check_name
 from psidp.ledger.report import Report, history_of, report_of, standing_of
+from psidp.ledger.results import Result, results_of
 from psidp.ledger.statement import Statement, statement_of
 from psidp.ledger.store import Store
 from psidp.ledger.unit_column import said
@@ -28,7 +29,7 @@ from psidp.ledger.verify import Head, Verification
 __all__ = ["PATIENCE", "LedgerReading"]
 
 PATIENCE = 30.0
-Result = TypeVar("Result")
+Found = TypeVar("Found")
 
 
 class LedgerReading:
@@ -129,6 +130,10 @@ class LedgerReading:
         """A page of entries, the newest first; `before` the number of the last one gives the next page."""
         return self._read(lambda log: page(log, which or Selection(), size, before))
 
+    def results(self, entries: Sequence[Entry]) -> dict[int, Result]:
+        """What became of the spends among some entries, by their numbers."""
+        return self._read(lambda log: results_of(log, entries))
+
     def approver(self, spend: Entry) -> str:
         """Who approved a spend; "" where nobody had to."""
         return self._read(lambda log: log.approver(spend))
@@ -219,5 +224,5 @@ class LedgerReading:
     def _report(self, log: EntryLog, budget: str) -> Report:
         return report_of(log, self._access.budget(log, budget), self._access.units.saying(log, budget))
 
-    def _read(self, work: Callable[[EntryLog], Result]) -> Result:
+    def _read(self, work: Callable[[EntryLog], Found]) -> Found:
         return self._access.read(work)

@@ -54,13 +54,17 @@ def summary(statement: Statement) -> list[str]:
 def sections(statement: Statement) -> list[Section]:
     """Each table of the page: its heading, its columns, its rows."""
     amounts = ["spends", "psi", "kappa"]
+    totals = {
+        "table": statement.tables, "actor": statement.actors, "budget": statement.budgets, "result": statement.results,
+    }  # fmt: skip
     made: list[Section] = [
-        (f"By {name}", [name, *amounts], [[who, *_amounts(total)] for who, total in totals.items()])
-        for name, totals in (("table", statement.tables), ("actor", statement.actors), ("budget", statement.budgets))
+        (f"By {name}", [name, *amounts], [[one, *_amounts(total)] for one, total in found.items()])
+        for name, found in totals.items()
     ]
-    made.append(("The largest", ["entry", "time", "actor", "table", "budget", "what for", "psi", "allowed by"], [
-        [str(line.id), line.time[:16], line.actor or "-", line.table or "-", line.budget, line.purpose, up(line.psi),
-         line.approved_by or "nobody had to"]
+    columns = ["entry", "time", "actor", "table", "budget", "what for", "result", "psi", "allowed by"]
+    made.append(("The largest", columns, [
+        [str(line.id), line.time[:16], line.actor or "-", line.table or "-", line.budget, line.purpose, line.result,
+         up(line.psi), line.approved_by or "nobody had to"]
         for line in statement.largest
     ]))  # fmt: skip
     made.append(("What is left now", ["budget", "per", "psi", "spent", "left", "state"], [

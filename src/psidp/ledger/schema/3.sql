@@ -3,4 +3,5 @@
 -- are kept out by the version. The hash is that of version 1.
 
 -- What became of a spend, for lists.
-CREATE INDEX psidp_entries_notes ON psidp_entries (refers, id) WHERE state IN ('answered', 'withheld', 'interrupted')
+CREATE INDEX psidp_entries_notes ON psidp_entries (budget, state, refers)
+    WHERE state IN ('answered', 'withheld', 'interrupted')
