@@ -47,8 +47,8 @@ def test_a_spend_up_to_the_limit_needs_nobody_and_one_above_it_somebody_else(lim
     assert refused(limited).request == request.id
     with pytest.raises(ValueError, match="somebody else than 'bob'"):
         limited.approve(request.id, purpose="my own", actor="bob")
-    for name in ("Bob", "bob ", "ＢＯＢ", "b\u200dob"):
-        with pytest.raises(ValueError, match="Names are compared without case"):
+    for name in ("Bob", "ＢＯＢ", "b ob", "b\u043eb", "\u0412\u041e\u0412"):
+        with pytest.raises(ValueError, match=r"one person's|two alphabets"):
             limited.approve(request.id, purpose="my own", actor=name)
     approval = limited.approve(request.id, purpose="agreed", actor="ann")
     assert spend(limited).refers == approval.id

@@ -99,7 +99,9 @@ def test_a_renewing_budget_renews_and_shows_its_running_total(url):
     report = ledger.report("monthly")
     assert (report.period, report.era, report.spent.psi, report.lifetime.psi) == ("2026-02", 2, 3.0, 5.0)
     assert [e.state for e in ledger.entries()] == ["opened", "spent", "renewed", "spent"]
-    assert report.to_dict()["changes"][-1]["event"] == {"kind": "renewed", "period": "2026-02"}
+    assert report.to_dict()["changes"][-1]["event"] == {
+        "kind": "renewed", "period": "2026-02", "by": ledger.actor,
+    }  # fmt: skip
     ledger.verify()
     with pytest.raises(ValueError, match="renews"):
         ledger.split("monthly", {"a": 1}, actor="Ann", purpose="a test")

@@ -41,7 +41,7 @@ def test_a_block_that_raises_stays_spent_and_the_ledger_says_that_nothing_was_re
     entries = list(survey.entries())
     assert [e.state for e in entries] == ["opened", "spent", "withheld"]
     assert entries[2].refers == 2
-    assert json.loads(entries[2].event) == {"kind": "withheld", "error": "KeyError"}
+    assert json.loads(entries[2].event) == {"kind": "withheld", "error": "KeyError", "by": survey.actor}
     assert "patient 17" not in "".join(survey.export())
     assert survey.remaining("survey").psi == psi_below(1 - Fraction(0.6) ** 2)
 
@@ -233,12 +233,12 @@ def test_a_training_run_is_one_entry_at_the_price_of_its_curve(survey):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_stored_and_shown_as_they_are(ledger, name):
-    ledger.open(name, psi=1.0, unit=name, actor=name, purpose=name)
+    ledger.open(name, psi=1.0, unit=name, actor="Ann", purpose=name)
     with ledger.spend(name, Guarantee(0.5, unit=name), purpose=name, retry_key=name, request=name) as entry:
         assert entry.answer(lambda: name) == name
     assert ledger.budgets() == [name]
     report = ledger.report(name).to_dict()
-    assert (report["budget"], report["unit"], report["actor"], report["purpose"]) == (name,) * 4
+    assert (report["budget"], report["unit"], report["purpose"]) == (name,) * 3
     assert all(e.budget == name for e in ledger.entries())
     ledger.verify()
 

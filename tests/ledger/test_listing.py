@@ -12,7 +12,7 @@ import psidp
 from psidp import Curator, GaussianMechanism, Guarantee, Ledger, Partitions, ask
 from psidp.ledger.listing import Selection
 
-BUDGETS, ACTORS, TABLES = ("a", "b"), ("ann", "bob", "O'Brien 🧬"), ("visits.csv", "")
+BUDGETS, ACTORS, TABLES = ("a", "b"), ("ann", "bob", "O'Brien ß"), ("visits.csv", "")
 START = datetime(2025, 12, 30, tzinfo=UTC)
 
 
@@ -39,7 +39,7 @@ def said(entry, name):
 CHOICES = [
     {"budget": budget, "actor": actor, "table": table, "since": since, "until": until}
     for budget in ("", "a")
-    for actor in ("", "bob", "O'Brien 🧬", "nobody")
+    for actor in ("", "bob", "O'Brien ß", "nobody")
     for table in ("", "visits.csv")
     for since, until in (("", ""), ("2026", "2026"), ("2026-01-02", ""), ("", "2026-01-03T12:00"))
 ]

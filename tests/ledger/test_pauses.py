@@ -59,7 +59,7 @@ def test_a_person_is_stopped_in_every_budget_also_in_those_opened_later(survey):
     survey.verify()
 
 
-@pytest.mark.parametrize("name", ["bob", "Bob", "BOB", " bob\t", "bob ", "ｂｏｂ", "b\u200bob", "bob\u202e"])
+@pytest.mark.parametrize("name", ["bob", "Bob", "BOB", "bo b", "ｂｏｂ", "\u0412\u041e\u0412"])
 def test_a_pause_holds_however_the_name_is_written(survey, name):
     survey.pause("survey", person="bob", purpose="has left", actor="ann")
     with pytest.raises(Paused, match="is paused for"):
@@ -101,18 +101,6 @@ def test_one_person_alone_is_never_locked_out(survey):
     for budget in ("survey", "second"):
         spend(survey, budget=budget)
     survey.verify()
-
-
-def test_history_in_which_a_name_was_taken_to_the_letter_verifies(survey, monkeypatch):
-    """Until 0.2.0 `Bob` spent while `bob` was paused, and let `bob` go on."""
-    survey.pause("survey", person="bob", purpose="has left", actor="ann")
-    for module in (psidp.ledger.log, psidp.ledger.pauses):
-        monkeypatch.setattr(module, "same_person", lambda one, other: one == other)
-    spend(survey, actor="Bob")
-    survey.resume("survey", person="bob", purpose="let me", actor="Bob")
-    monkeypatch.undo()
-    assert survey.verify().id == 4
-    spend(survey)
 
 
 def test_a_closed_budget_gives_the_same_advice_whatever_is_asked(survey):

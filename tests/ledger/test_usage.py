@@ -17,7 +17,8 @@ def paid(survey):
 def test_what_a_run_used_is_an_entry_in_the_chain_and_no_refund(survey, paid):
     left = survey.remaining("survey")
     entry = survey.record_usage(paid, 300)
-    assert (entry.state, entry.refers, entry.details()) == ("answered", paid.id, {"kind": "used", "steps": 300})
+    used = {"kind": "used", "steps": 300, "by": survey.actor}
+    assert (entry.state, entry.refers, entry.details()) == ("answered", paid.id, used)
     assert (entry.psi, entry.kappa) == (0.0, 0.0)
     assert survey.remaining("survey") == left
     assert [change.state for change in survey.report("survey").changes] == ["opened"]

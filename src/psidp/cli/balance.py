@@ -66,6 +66,10 @@ def show_report(report: Report, history: list[tuple[str, float]]) -> None:
     ):
         if amount.psi or amount.kappa or amount is not report.allotted:
             rows.add_row(plain(words), digits(amount.psi), digits(amount.kappa))
+    count, lost = report.unreleased
+    if count:
+        words = f"of which failed or interrupted, {count:,} {'spend' if count == 1 else 'spends'}"
+        rows.add_row(plain(words), up(lost.psi), up(lost.kappa))
     console.print(rows)
     console.print("psi spent since it was opened")
     for line in draw([(datetime.fromisoformat(time), psi) for time, psi in history], width=60):

@@ -16,8 +16,11 @@ from psidp.cli.ledger_options import Kappa, Name, Part, Table, TableUnit, Where,
 from psidp.cli.tables import console
 from psidp.ledger.budget import Partitions
 from psidp.ledger.ledger import Ledger
+from psidp.ledger.private_file import private
+from psidp.ledger.verify import Head
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present.formatting import up
+from psidp.present.ledger_report import numbered
 
 __all__ = ["app"]
 
@@ -218,9 +221,13 @@ def verify(
     begun = kept and Path(kept).exists()
     found = readable(ledger).verify(head or None, kept=kept or None, key=key or None)
     if as_json:
-        return show_json({"verified": True, "entries": found.id, "head": str(found)})
-    whole = f"All entries after those that {kept} vouches for" if begun else f"All {found.id} entries"
-    return typer.echo(f"{whole} are what was written. The head is\n{found}")
+        unknown = list(found.not_recomputed)
+        show_json({"verified": not unknown, "entries": found.id, "head": str(found), "not_recomputed": unknown})
+    else:
+        whole = f"All entries after those that {kept} vouches for" if begun else f"All {found.id} entries"
+        typer.echo(f"{whole} are what was written{_but(found)}. The head is\n{found}")
+    if found.not_recomputed:
+        raise typer.Exit(2)
 
 
 @app.command()
@@ -249,7 +256,7 @@ def export(
     if output == "-":
         sys.stdout.writelines(lines)
         return
-    with Path(output).open("x", encoding="utf-8") as file:
+    with open(output, "x", encoding="utf-8", opener=private) as file:
         file.writelines(lines)
 
 
@@ -296,6 +303,13 @@ def moved(
     if as_json:
         return show_json({"entries": found.id, "head": str(found)})
     return typer.echo(f"{found.id} entries were verified; the ledger goes on from here. The head is\n{found}")
+
+
+def _but(found: Head) -> str:
+    """Which entries were not recomputed, in words; "" where all were."""
+    if not found.not_recomputed:
+        return ""
+    return f", as far as this psidp knows their kind. Not recomputed: {numbered(found.not_recomputed)}"
 
 
 def _check_export(source: str) -> None:

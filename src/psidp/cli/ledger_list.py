@@ -58,22 +58,31 @@ def list_(
     )
     found = book.list(which, size=size, before=before)
     more = len(found) == size and bool(book.list(which, size=1, before=found[-1].id))
-    lines = [Line.of(entry, book.approver(entry)) for entry in found]
+    results = book.results(found)
+    lines = [Line.of(entry, book.approver(entry), results.get(entry.id, "")) for entry in found]
     if as_json:
-        said = [{"actor": line.actor, "table": line.table, "approved_by": line.approved_by} for line in lines]
+        said = [
+            {"actor": line.actor, "table": line.table, "approved_by": line.approved_by, "result": line.result}
+            for line in lines
+        ]
         entries = [entry.to_dict() | more for entry, more in zip(found, said, strict=True)]
         return show_json({"entries": entries, "before": found[-1].id if more else None})
     if not found:
         _check_known(book, which)
         return console.print(plain("Nothing was found" + (f" for {which.in_words()}." if which.in_words() else ".")))
-    made = _on_one_line(table("", ["entry", "time", "budget", "actor", "table", "what for"], ["psi", "kappa"]), 1)
+    made = _on_one_line(
+        table("", ["entry", "time", "budget", "actor", "table", "what for", "result"], ["psi", "kappa"]), 1
+    )
     for entry, line in zip(found, lines, strict=True):
         price = (up(line.psi), up(line.kappa)) if entry.state == "spent" else ("", "")
         who = line.actor or "-"
         purpose = line.purpose if entry.state == "spent" else f"{entry.what()}: {line.purpose}"
         purpose += f" (approved by {line.approved_by})" if line.approved_by else ""
         made.add_row(
-            str(line.id), _minute(line.time), *map(plain, (line.budget, who, line.table or "-", purpose)), *price
+            str(line.id),
+            _minute(line.time),
+            *map(plain, (line.budget, who, line.table or "-", purpose, line.result)),
+            *price,
         )
     console.print(made)
     if more:

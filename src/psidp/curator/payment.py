@@ -12,9 +12,10 @@ from psidp.curator.cube_query import CubeQuery
 from psidp.curator.query import Query
 from psidp.curator.question_text import question_text
 from psidp.guarantee import Guarantee
-from psidp.ledger.actor import CLIPPED, same_person
+from psidp.ledger.actor import CLIPPED
 from psidp.ledger.balance import EVERYBODY
 from psidp.ledger.budget import shorten
+from psidp.ledger.names import same_person
 from psidp.ledger.spend import request_digest
 from psidp.maths.rounding import digits_down
 

@@ -14,9 +14,9 @@ from psidp.ledger.budget import Budget
 from psidp.ledger.entry import Entry
 from psidp.ledger.known_head import KnownHead
 from psidp.ledger.log import Clock, EntryLog
+from psidp.ledger.names import check_name
 from psidp.ledger.store import Store
 from psidp.ledger.unit_column import Known, Units
-from psidp.symbols import check_text
 
 __all__ = ["Access"]
 
@@ -30,11 +30,11 @@ class Access:
         self.store = store
         self.clock: Clock = clock or _system_clock
         self.units = Units()
-        self._said = check_text("actor", actor) if actor else ""
+        self._said = check_name("actor", actor) if actor else ""
         self._user, self._login = system_user(), ""
         self._terms: dict[str, Budget] = {}
         self._known = KnownHead()
-        self._version = 0
+        self._version, self._guarded = 0, True
 
     @property
     def shown(self) -> str:
@@ -83,9 +83,20 @@ class Access:
     def begun(self, writes: bool = False, create: bool = False) -> Store:
         """The store, once it is known to hold a ledger: made, if asked, and brought forward before it is written to."""
         store = self.store
-        if self._version == schema.VERSION or (self._version and not writes):
-            return store
-        version, self._login = store.read(self._looked_at) if create or store.exists() else (0, "")
+        if not (self._version == schema.VERSION or (self._version and not writes)):
+            self._look(writes, create)
+        if writes and not self._guarded:
+            self._version = 0  # the owner may have brought them forward when this process asks again
+            raise LedgerUnavailableError(
+                f"The guards of the roles on {self.shown} are not those of this psidp; nothing was spent and nothing "
+                "released. The owner of its tables brings them forward: psidp ledger roles | psql DATABASE."
+            )
+        return store
+
+    def _look(self, writes: bool, create: bool) -> None:
+        """Find out what the database holds; make or bring forward what is to be written to."""
+        store = self.store
+        version = store.read(self._looked_at) if create or store.exists() else 0
         if version == 0 and not create:
             raise NotALedgerError(
                 f"there is no ledger at {self.shown}. Opening a budget begins one: psidp ledger open {self.shown} NAME "
@@ -94,14 +105,17 @@ class Access:
             )
         if writes and version < schema.VERSION:
             self._bring_forward(version)
-            version = schema.VERSION
+            version = store.read(self._looked_at)
         self._version = version
-        return store
 
-    def _looked_at(self, connection: Connection) -> tuple[int, str]:
-        """The ledger's version, and the login where a server's ledger has roles."""
+    def _looked_at(self, connection: Connection) -> int:
+        """The ledger's version; remembers the login where a server's ledger has roles, and whether its guards hold."""
         version = schema.version_of(connection, self.shown)
-        return version, schema.login(connection) if version and self.store.is_server else ""
+        if version:
+            schema.check_objects(connection, version, self.shown)
+        self._login = schema.login(connection) if version and self.store.is_server else ""
+        self._guarded = not self._login or version < schema.VERSION or schema.guards_are_current(connection)
+        return version
 
     def _bring_forward(self, version: int) -> None:
         try:

@@ -6,19 +6,19 @@
     {..., "clipped": true}                                                    psidp itself clipped what each unit adds:
                                                                               a curator's release or stream
 
-On a file a name is what its bearer says, and may be written in several ways: `same_person`. On a PostgreSQL server with
-roles it is the login, and the server checks it.
+On a file a name is what its bearer says (ledger/names.py). On a PostgreSQL server with roles it is the login, and the
+server checks it.
 """
 
 import getpass
 import os
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from psidp.ledger.names import check_name
 from psidp.symbols import check_text
 
-__all__ = ["BESIDE_THE_PRICE", "CLIPPED", "UNASKED", "UNITS", "WHO", "same_person", "signed", "system_user"]
+__all__ = ["BESIDE_THE_PRICE", "CLIPPED", "UNASKED", "UNITS", "WHO", "signed", "system_user"]
 
 WHO = ("by", "table", "table_unit")
 UNITS = ("unit_column", "budget_unit_column", "same_unit")
@@ -38,22 +38,6 @@ def system_user() -> str:
         return f"uid {os.getuid()}"
 
 
-def same_person(one: str, other: str) -> bool:
-    """Whether two names are one person's: case, blanks, invisible letters and forms of a letter tell nobody apart.
-
-    Examples:
-        >>> same_person("bob", " BOB"), same_person("bob", "rob")
-        (True, False)
-    """
-    return _plainly(one) == _plainly(other)
-
-
-def _plainly(name: str) -> str:
-    """A name as it is compared."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return " ".join("".join(letter for letter in folded if unicodedata.category(letter) != "Cf").split())
-
-
 def signed(event: Mapping[str, Any], actor: str, table: str = "", table_unit: str = "") -> dict[str, Any]:
     """The event with who did it; and with the table and its unit column, where they are given.
 
@@ -61,7 +45,7 @@ def signed(event: Mapping[str, Any], actor: str, table: str = "", table_unit: st
         >>> signed({"kind": "guarantee"}, "bob", "visits.csv")
         {'kind': 'guarantee', 'by': 'bob', 'table': 'visits.csv'}
     """
-    said = {"by": check_text("actor", actor)}
+    said = {"by": check_name("actor", actor)}
     for name, value in (("table", table), ("table_unit", table_unit)):
         if value:
             said[name] = check_text(name, value)

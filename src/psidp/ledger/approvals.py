@@ -16,12 +16,14 @@ import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from psidp.errors import ApprovalNeededError
+from psidp.guarantee import Guarantee
 from psidp.ledger.actor import UNASKED
-from psidp.ledger.cost import Cost
-from psidp.ledger.entry import digest
+from psidp.ledger.cost import ZERO, Cost
+from psidp.ledger.entry import Entry, digest, moment, stamp
+from psidp.ledger.names import same_person
 from psidp.maths.rounding import digits_up
 
 __all__ = [
@@ -64,6 +66,19 @@ class Proposed(NamedTuple):
     time: str = ""
     id: int = 0
     refers: int = 0
+    key: str = ""
+    request: str = ""
+    answer: str = ""
+
+    @classmethod
+    def again(cls, entry: Entry) -> Self:
+        """An entry that was written, as it was proposed."""
+        return cls(
+            entry.budget, entry.state, entry.details(),
+            Cost.of(Guarantee(entry.psi, entry.kappa)) if entry.state == "spent" else ZERO,
+            entry.psi, entry.kappa, entry.partition, entry.purpose, entry.time, entry.id, entry.refers, entry.key,
+            entry.request, entry.answer,
+        )  # fmt: skip
 
 
 class Asked(NamedTuple):
@@ -111,7 +126,7 @@ def until(now: datetime, days: float) -> str:
     """The moment so many days from now, as entries write it."""
     if not 0.0 < days <= LONGEST_DAYS:
         raise ValueError(f"days (how long it counts) must be in (0, {LONGEST_DAYS:g}], got days={days}.")
-    return f"{now + timedelta(days=days):%Y-%m-%dT%H:%M:%S.%f}Z"
+    return stamp(now + timedelta(days=days))
 
 
 def approval_of(waiting: Waiting, entry: Proposed) -> int:
@@ -150,16 +165,29 @@ def _requested(waiting: Waiting, entry: Proposed) -> Waiting:
         raise ValueError("the event of a request must be the one that its digest is of.")
     if not len(waiting) < MOST:
         raise ValueError(f"at most {MOST} requests may wait in budget {entry.budget!r}. Approve or deny some first.")
+    _check_until(entry)
     if same := [asked for asked in waiting if asked.terms == entry.event["terms"]]:
         raise ValueError(f"request {same[0].id} asks for exactly this already, and waits or was not used.")
     return (*waiting, Asked(entry.id, entry.event["by"], entry.event["terms"], entry.event["until"]))
 
 
+def _check_until(entry: Proposed) -> None:
+    """Refuse a request or an approval that counts for longer than any may."""
+    last = moment(entry.event["until"])
+    if not timedelta(0) < last - moment(entry.time) <= timedelta(days=LONGEST_DAYS):
+        raise ValueError(f"until must lie at most {LONGEST_DAYS:g} days after {entry.time}, got {stamp(last)}.")
+
+
 def _approved(asked: Asked, entry: Proposed) -> Asked:
     if asked.approved:
         raise ValueError(f"request {asked.id} is approved already, in entry {asked.approved}.")
-    if asked.by == entry.event["by"]:
-        raise ValueError(f"request {asked.id} must be approved by somebody else than {asked.by!r}, who made it.")
+    who = entry.event["by"]
+    if same_person(asked.by, who):
+        also = "" if asked.by == who else f" Names that look alike are one person's: {who!r} is no other."
+        raise ValueError(f"request {asked.id} must be approved by somebody else than {asked.by!r}, who made it.{also}")
+    if entry.event.get("terms") != asked.terms:
+        raise ValueError(f"the terms of an approval must be those of request {asked.id}.")
+    _check_until(entry)
     return Asked(asked.id, asked.by, asked.terms, entry.event["until"], entry.id)
 
 

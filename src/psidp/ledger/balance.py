@@ -10,11 +10,13 @@ from typing import Any, Self
 from psidp.errors import BudgetPausedError
 from psidp.guarantee import Guarantee
 from psidp.ledger.approvals import Asked, Proposed, asked_after
+from psidp.ledger.budget import check_limit
 from psidp.ledger.budget_refusal import closed, exceeded
 from psidp.ledger.cost import ZERO, Cost
 from psidp.ledger.entry import NOTES, canonical
+from psidp.ledger.names import same_person
 
-__all__ = ["EVERYBODY", "Balance", "Spent", "cap_of", "paused", "step"]
+__all__ = ["EVERYBODY", "Balance", "Spent", "cap_of", "step"]
 
 EVERYBODY = ""
 """Stands among those who are paused for all of them."""
@@ -175,8 +177,8 @@ def step(before: Balance | None, entry: Proposed, partition_before: Balance | No
 def _spent(now: Balance, entry: Proposed) -> Balance:
     """The balance after a spend: nobody is paused, it fits, and it is approved where it has to be."""
     who, on_partition = entry.event.get("by", ""), bool(entry.partition)
-    if now.paused and (EVERYBODY in now.paused or who in now.paused):
-        raise paused(entry.budget, "" if EVERYBODY in now.paused else who)
+    if now.paused and (EVERYBODY in now.paused or any(same_person(name, who) for name in now.paused)):
+        raise _held(entry.budget, "" if EVERYBODY in now.paused else who)
     after = now.after_spend(entry.price, on_partition)
     simple = now.allotted is ZERO and now.spent.largest is ZERO and not on_partition  # the new total is what counts
     if not (after.spent.common.fits(now.cap) if simple else now.fits(entry.price, on_partition)):
@@ -188,7 +190,7 @@ def _spent(now: Balance, entry: Proposed) -> Balance:
     return after
 
 
-def paused(budget: str, who: str) -> BudgetPausedError:
+def _held(budget: str, who: str) -> BudgetPausedError:
     """The refusal of a spend that is paused, for a person or, with "", for everybody."""
     whom = f" for {who!r}" if who else ""
     return BudgetPausedError(
@@ -200,7 +202,7 @@ def paused(budget: str, who: str) -> BudgetPausedError:
 def _change(now: Balance, state: str, event: Mapping[str, Any], budget: str) -> Balance:
     """The balance after a change of the budget itself."""
     if state == "raised":
-        cap = cap_of(event)
+        cap = Cost.of(Guarantee(event["psi"], event["kappa"]))
         if not now.cap.fits(cap) or cap == now.cap:
             raise ValueError(
                 f"budget {budget!r} can only be raised, from psi={now.cap.psi} and kappa={float(now.cap.kappa)}; got "
@@ -216,12 +218,11 @@ def _change(now: Balance, state: str, event: Mapping[str, Any], budget: str) -> 
     if state == "closed":
         return replace(now, closed=True, waiting=())
     if state == "split":
-        taken = Cost.read(event["taken"])
-        if not now.fits(taken):
-            raise exceeded(budget, taken, now.left(), event)
-        return replace(now, allotted=now.allotted + taken)
+        if Cost.read(event["taken"]) != now.left():
+            raise ValueError(f"a split of budget {budget!r} must take exactly what is left.")
+        return replace(now, allotted=now.allotted + now.left())
     if state == "limited":
-        return replace(now, above=event["above"])
+        return replace(now, above=check_limit(event["above"]))
     if state in ("paused", "resumed"):
         return replace(now, paused=_paused(now.paused, state, event.get("person", EVERYBODY), budget))
     raise ValueError(f"{state!r} is no state of an entry that this psidp knows.")
@@ -236,5 +237,5 @@ def _paused(before: tuple[str, ...], state: str, person: str, budget: str) -> tu
 
 
 def cap_of(event: Mapping[str, Any]) -> Cost:
-    """The cap that an opening or a raising sets: a share's to the last bit, else that of psi and kappa."""
+    """The cap that an opening sets: a share's to the last bit, else that of psi and kappa."""
     return Cost.read(event["cap"]) if "cap" in event else Cost.of(Guarantee(event["psi"], event["kappa"]))

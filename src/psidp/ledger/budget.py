@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, get_args
 
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
+from psidp.ledger.names import check_name
 from psidp.maths.sensitivity import Adjacency
 from psidp.symbols import LONGEST, check_text, float_below
 
@@ -116,7 +117,8 @@ class Budget:
             )
 
     def event(self) -> dict[str, Any]:
-        """The terms as the opening event. Only here their length is checked: older ledgers have longer ones."""
+        """The terms as the opening event. Only here length and name are checked: older ledgers have any."""
+        check_name("actor", self.actor)
         for name, value in [*self.texts, ("unit", self.unit), *(self.partitions.texts if self.partitions else ())]:
             check_text(name, value)
         return self.terms()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any, Literal, Self
@@ -14,7 +15,7 @@ from psidp.maths.rounding import digits_up
 
 __all__ = [
     "COLUMNS", "COPIES", "ENTRIES", "INSERT", "LEDGER", "NAMES", "NOTES", "Entry", "State", "canonical", "digest",
-    "genesis",
+    "genesis", "moment", "stamp",
 ]  # fmt: skip
 
 State = Literal[
@@ -124,6 +125,19 @@ LEDGER = Table(
 def genesis(identity: str) -> str:
     """What stands for the hash above the first entry."""
     return sha256(f"psidp-ledger-1 {identity}".encode()).hexdigest()
+
+
+def moment(text: str) -> datetime:
+    """The time that an entry carries; refused where it is not written as entries write it, in UTC."""
+    found = datetime.fromisoformat(text)
+    if stamp(found) != text:
+        raise ValueError(f"a time must read as 2026-01-31T23:59:59.999999Z, got {text!r}.")
+    return found
+
+
+def stamp(time: datetime) -> str:
+    """A time of UTC as entries write it."""
+    return f"{time.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def canonical(value: Any) -> str:

@@ -33,7 +33,7 @@ from psidp.guarantee import Guarantee, compose
 from psidp.ledger.actor import BESIDE_THE_PRICE
 from psidp.maths.sensitivity import Adjacency
 
-__all__ = ["agrees", "checked", "price", "priced_run", "run_event"]
+__all__ = ["KNOWN_PRICES", "RUNS", "agrees", "checked", "price", "priced_run", "run_event"]
 
 Terms = dict[str, Any]
 
@@ -106,6 +106,8 @@ PRICES: dict[str, Callable[[Mapping[str, Any], Terms], Guarantee]] = {
     "strategy": _strategy,
 }
 RUNS = tuple(kind for kind, _ in SHAPES.values())
+KNOWN_PRICES = frozenset({"guarantee", *PRICES})
+"""Kinds of events that may be spent on."""
 
 
 EXACT = ("gaussian", "strategy")

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection
-
 from psidp.errors import LedgerError, TamperedLedgerError
 from psidp.ledger.entry import INSERT, Entry, canonical, genesis
+from psidp.ledger.log import EntryLog
 from psidp.ledger.schema import VERSION
 from psidp.ledger.verify import Head, Verification
 
@@ -38,13 +37,14 @@ def read_header(lines: Iterator[str]) -> str:
     return str(values["identity"])
 
 
-def restore_entries(connection: Connection, identity: str, lines: Iterator[str]) -> Head:
+def restore_entries(log: EntryLog, identity: str, lines: Iterator[str]) -> Head:
     """All entries written as they were, each verified on the way; the caller's transaction holds all or none."""
     walk = Verification(genesis(identity))
     heads: list[str] = []
     for batch in _batches(_entries(lines, heads), 500):
-        walk.over(batch)
-        connection.exec_driver_sql(INSERT[connection.dialect.name], [entry.row() for entry in batch])
+        log.connection.exec_driver_sql(INSERT[log.connection.dialect.name], [entry.row() for entry in batch])
+        walk.over(batch, log)
+    walk.end()
     if heads != [str(walk.head)]:
         raise TamperedLedgerError(f"the export is cut short: it ends after entry {walk.id}.", walk.id + 1)
     return walk.head

@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 
 from psidp.errors import LedgerUnavailableError
 from psidp.ledger.inode import inode
+from psidp.ledger.private_file import made_private
 
 __all__ = ["FileIdentity", "Mark", "frozen"]
 
@@ -82,6 +83,8 @@ class FileIdentity:
         before = self._looked_at()
         if before is not None and self._opened not in (None, before):
             raise self._gone()
+        if before is None:
+            made_private(self.path)  # SQLite gives the log and its index the mode of the file
         connection = connect()
         try:
             after = self._alone()

@@ -18,7 +18,8 @@ from psidp.errors import TamperedLedgerError
 from psidp.ledger.balance import Balance
 from psidp.ledger.budget import Budget
 from psidp.ledger.entry import canonical
-from psidp.ledger.log import EntryLog
+from psidp.ledger.log import Before, EntryLog
+from psidp.ledger.private_file import private
 from psidp.ledger.unit_column import Known
 from psidp.ledger.verify import Head, Verification
 
@@ -33,8 +34,7 @@ def key_in(path: Path | None) -> bytes | None:
     if path is None:
         return None
     if not path.exists():
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        with open(path, "x", encoding="ascii", opener=private) as file:
             file.write(f"{os.urandom(KEY_BYTES).hex()}\n")
     text = path.read_bytes().strip()
     if not len(text) >= KEY_BYTES:
@@ -55,9 +55,11 @@ def write_kept(path: Path, identity: str, walk: Verification, key: bytes | None)
         "partitions": [[*names, balance.text()] for names, balance in walk.partitions.items()],
         "promised": walk.promised,
         "units": {name: list(known) for name, known in walk.units.items()},
+        "not_recomputed": walk.not_recomputed,
     }
     new = path.with_name(f"{path.name}.new")
-    new.write_text(canonical(values | {"seal": _seal(values, key)}) + "\n", encoding="utf-8")
+    with open(new, "w", encoding="utf-8", opener=private) as file:
+        file.write(canonical(values | {"seal": _seal(values, key)}) + "\n")
     new.replace(path)
 
 
@@ -89,6 +91,7 @@ def read_kept(path: Path, identity: str, key: bytes | None) -> Verification:
         partitions={(name, part): Balance.read(text) for name, part, text in values["partitions"]},
         promised=values["promised"],
         units={name: Known(*known) for name, known in values["units"].items()},
+        not_recomputed=values.get("not_recomputed", []),
     )
 
 
@@ -106,6 +109,7 @@ def check_against(log: EntryLog, walk: Verification) -> None:
                 f"entry {number} is not what was written: budget {name!r} stood otherwise when it was kept.",
                 number,
             )
+    walk.everywhere = Before(log, walk.id + 1).stopped_everywhere()
 
 
 def _seal(values: dict[str, Any], key: bytes | None) -> str:

@@ -13,6 +13,7 @@ from psidp.ledger.budget import Budget, Partitions, Renewal, check_limit
 from psidp.ledger.entry import Entry
 from psidp.ledger.event import checked, priced_run
 from psidp.ledger.log import EntryLog
+from psidp.ledger.names import check_name
 from psidp.ledger.reading import PATIENCE, LedgerReading
 from psidp.ledger.spend import Spend, request_digest
 from psidp.ledger.usage import noted
@@ -241,7 +242,7 @@ class Ledger(LedgerReading):
 
         Refused, with the file as it was: while the old place, where it can be seen, still holds the ledger or its log.
         """
-        who, why = check_text("actor", actor or system_user()), check_text("purpose", purpose)
+        who, why = check_name("actor", actor or system_user()), check_text("purpose", purpose)
         return relocation.moved(self._access, who, why, lambda: self.verify(head))
 
     def _change(self, budget: str, state: str, event: dict[str, Any], actor: str, purpose: str) -> Entry:

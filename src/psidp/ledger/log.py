@@ -1,31 +1,30 @@
 """EntryLog: the entries inside one transaction. It reads them from the end, and appends."""
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, select, text
 
-from psidp.errors import ClockError, UnknownBudgetError
+from psidp.errors import ClockError, NewerLedgerError, PsidpError, UnknownBudgetError
 from psidp.guarantee import Guarantee
-from psidp.ledger.actor import same_person
 from psidp.ledger.approvals import Proposed, approval_of
-from psidp.ledger.balance import EVERYBODY, Balance, paused, step
+from psidp.ledger.balance import Balance, step
 from psidp.ledger.budget import Budget, period_of
 from psidp.ledger.cost import ZERO, Cost
 from psidp.ledger.driver import runner
-from psidp.ledger.entry import COLUMNS, COPIES, ENTRIES, INSERT, NAMES, Entry, canonical, genesis
+from psidp.ledger.entry import COLUMNS, COPIES, ENTRIES, INSERT, NAMES, Entry, canonical, genesis, moment, stamp
 from psidp.ledger.known_head import KnownHead, not_as_written
+from psidp.ledger.rules import SLACK, check, is_known, stopped_everywhere
 from psidp.ledger.schema import VERSION, identity_of
 
-__all__ = ["Clock", "EntryLog", "moment"]
+__all__ = ["BATCH", "NOTE", "Before", "Clock", "EntryLog"]
 
 Clock = Callable[[], datetime]
 
-SLACK = timedelta(minutes=5)
-"""How far a clock may be behind the last entry, as clocks of several machines are, before the ledger refuses."""
-
 BATCH = 500
+MOST = 2**62
+"""Above every entry's number."""
 _C = ENTRIES.c
 _MINE = _C.budget == bindparam("budget")
 _CHANGE = text("state NOT IN ('spent', 'answered', 'withheld', 'interrupted')")  # in the very words of its index
@@ -35,7 +34,10 @@ _ENTRY = select(ENTRIES).where(_C.id == bindparam("id"))
 _LAST_UNTIL = _LAST_OF.where(_C.id <= bindparam("until"))
 _PART_UNTIL = _LAST_UNTIL.where(_C.partition == bindparam("partition"), text("partition <> ''"))
 _LAST_OF_PARTITION = _LAST_OF.where(_C.partition == bindparam("partition"), text("partition <> ''"))
-_KEYED = select(ENTRIES).where(_MINE, _C.key == bindparam("key"), text("key <> ''")).order_by(_C.id)
+_UNTIL = _C.id < bindparam("until")
+_KEYED = select(ENTRIES).where(_MINE, _C.key == bindparam("key"), text("key <> ''"), _UNTIL).order_by(_C.id)
+NOTE = text("state IN ('answered', 'withheld', 'interrupted')")  # in the very words of its index
+_NOTES_ON = select(ENTRIES).where(NOTE, _C.refers == bindparam("id"), _MINE, _C.id > bindparam("id"), _UNTIL)
 _CHANGES = select(ENTRIES).where(_CHANGE).order_by(_C.budget, _C.id)
 _CHANGES_OF = _CHANGES.where(_MINE)
 _OPENING = _CHANGES_OF.limit(1)
@@ -46,7 +48,7 @@ _SAME = {
     + ")"
     for dialect, mark in (("sqlite", "?"), ("postgresql", "%s"))
 }
-"""Whether the ledger still ends with a row, in every column."""
+"""Whether the ledger ends with a row, in every column."""
 _HEAD = f"SELECT {COLUMNS} FROM psidp_entries ORDER BY id DESC LIMIT 1"
 
 
@@ -108,12 +110,18 @@ class EntryLog:
         query = query if budget is None else query.where(_C.budget == budget)
         return [Entry.from_row(row) for row in self.connection.execute(query)]
 
-    def under_key(self, budget: str, key: str) -> list[Entry]:
-        """What was asked and answered under an idempotency key, in order; their hashes are checked."""
-        found = [Entry.from_row(row) for row in self.connection.execute(_KEYED, {"budget": budget, "key": key})]
+    def under_key(self, budget: str, key: str, until: int = MOST) -> list[Entry]:
+        """What was asked and answered under an idempotency key before an entry, in order; their hashes are checked."""
+        values = {"budget": budget, "key": key, "until": until}
+        found = [Entry.from_row(row) for row in self.connection.execute(_KEYED, values)]
         for entry in found:
             entry.check_hash()
         return found
+
+    def notes_on(self, spend: Entry, until: int = MOST) -> list[Entry]:
+        """What became of a spend, as far as anybody wrote it down before an entry, in order."""
+        values = {"id": spend.id, "budget": spend.budget, "until": until}
+        return [Entry.from_row(row) for row in self.connection.execute(_NOTES_ON.order_by(_C.id), values)]
 
     def changes(self, budget: str | None = None) -> list[Entry]:
         """The entries that changed a budget itself, or any budget, in order."""
@@ -134,7 +142,7 @@ class EntryLog:
         before = moment(last.time)
         if now < before - SLACK:
             raise ClockError(
-                f"the clock says {_stamp(now)}, but entry {last.id} was written at {last.time}: the clock is "
+                f"the clock says {stamp(now)}, but entry {last.id} was written at {last.time}: the clock is "
                 f"{before - now} behind; nothing was spent and nothing released. Set the clock right."
             )
         return max(now, before)
@@ -153,7 +161,7 @@ class EntryLog:
 
     def stamp(self) -> str:
         """The time for the next entry, as entries write it."""
-        return _stamp(self.now(self.last()))
+        return stamp(self.now(self.last()))
 
     def append(
         self,
@@ -166,25 +174,24 @@ class EntryLog:
         purpose: str = "",
         refers: int = 0,
         now: datetime | None = None,
-        **columns: Any,
+        **columns: str,
     ) -> Entry:
         """One more entry, with the budget's balance after it; refused where the rules do not allow it."""
         name = budget if isinstance(budget, str) else budget.name
         last = self.head()
         now = now or self.now(last)
         if state == "spent" and isinstance(budget, Budget) and budget.renews:
-            last = self._renewed(budget, now) or last
+            last = self._renewed(budget, now, event) or last
         part = self.last_of(name, partition) if partition else None
         psi, kappa = (0.0, 0.0) if guarantee is None else (guarantee.psi, guarantee.kappa)
         proposed = Proposed(
             name, state, event, ZERO if guarantee is None else Cost.of(guarantee), psi, kappa, partition, purpose,
-            _stamp(now), 1 if last is None else last.id + 1, refers,
+            stamp(now), 1 if last is None else last.id + 1, refers, **columns,
         )  # fmt: skip
         before = self._balance(name, last)
-        if state == "spent" and before is not None and before.paused and not before.closed:
-            self._check_paused(before, proposed)
         if state == "spent" and before is not None and before.needs_approval(proposed.price) and not before.closed:
             proposed = proposed._replace(refers=approval_of(before.waiting, proposed))
+        check(proposed, before, Before(self, proposed.id))
         balance = step(before, proposed, None if part is None else Balance.read(part.standing))
         entry = Entry.sealed(
             id=proposed.id,
@@ -203,15 +210,11 @@ class EntryLog:
         )
         row = entry.row(event)
         self.run(INSERT[self.connection.dialect.name], row)
+        if not self.run(_SAME[self.connection.dialect.name], (entry.id, *row)):
+            raise not_as_written(entry.id, "the database does not end with the row that was written to it")
         self.known.wrote(row, entry, balance)
         self.written = entry
         return entry
-
-    def _check_paused(self, before: Balance, spend: Proposed) -> None:
-        """Refuse somebody who is paused under a name that differs by case or the like; the rest `step` refuses."""
-        who = spend.event.get("by", "")
-        if EVERYBODY not in before.paused and any(same_person(name, who) for name in before.paused):
-            raise paused(spend.budget, who)
 
     def head(self) -> Entry | None:
         """The last entry of all, to go on from: the one that this process knows, or one that is checked.
@@ -249,20 +252,24 @@ class EntryLog:
         expected = genesis(identity_of(self.connection)) if above is None else above.hash
         if (above is None) != (entry.id == 1) or entry.previous != expected:
             raise not_as_written(entry.id, "it does not follow the entry above")
-        balance = Balance.read(entry.standing)
+        if entry.state != "spent" and not is_known(entry, entry.details()):
+            raise NewerLedgerError(
+                f"entry {entry.id} is of a kind that this psidp does not know: nothing can follow it. Install a newer "
+                "psidp."
+            )
         mine = above if above is not None and above.budget == entry.budget else None
         mine = mine or self.last_of(entry.budget, until=entry.id - 1)
         part = self._one(_PART_UNTIL, budget=entry.budget, partition=entry.partition, until=entry.id - 1)
-        guarantee = Guarantee(entry.psi, entry.kappa)
-        again = step(
-            None if mine is None else Balance.read(mine.standing),
-            Proposed(
-                entry.budget, entry.state, entry.details(), Cost.of(guarantee) if entry.state == "spent" else ZERO,
-                entry.psi, entry.kappa, entry.partition, entry.purpose, entry.time, entry.id, entry.refers,
-            ),
-            None if part is None or not entry.partition else Balance.read(part.standing),
-        )  # fmt: skip
-        if again.text() != entry.standing:
+        before, proposed = None if mine is None else Balance.read(mine.standing), Proposed.again(entry)
+        try:
+            moment(entry.time)
+            check(proposed, before, Before(self, proposed.id))
+            balance = step(
+                before, proposed, None if part is None or not entry.partition else Balance.read(part.standing)
+            )
+        except (PsidpError, ValueError, TypeError, LookupError) as trouble:
+            raise not_as_written(entry.id, str(trouble).removesuffix(".")) from None
+        if balance.text() != entry.standing:
             raise not_as_written(entry.id, "its totals do not follow from the ones before")
         return balance
 
@@ -288,19 +295,50 @@ class EntryLog:
             raise not_as_written(mine.id, "the entry below does not follow it")
         return Balance.read(mine.standing)
 
-    def _renewed(self, budget: Budget, now: datetime) -> Entry | None:
-        """The entry that begins a new period, if one has begun; it has the time of the spend that follows."""
+    def _renewed(self, budget: Budget, now: datetime, spend: Mapping[str, Any]) -> Entry | None:
+        """The entry that begins a new period, if one has begun."""
         mine = self.last_of(budget.name)
         period = period_of(budget.renews, now)
         if mine is None or not period > Balance.read(mine.standing).period:
             return None
-        return self.append(budget.name, "renewed", {"kind": "renewed", "period": period}, now=now)
+        event = {"kind": "renewed", "period": period} | ({"by": spend["by"]} if "by" in spend else {})
+        return self.append(budget.name, "renewed", event, now=now)
 
 
-def moment(stamp: str) -> datetime:
-    """The time that an entry carries."""
-    return datetime.fromisoformat(stamp)
+class Before:
+    """The entries before one, as the rules look at them."""
 
+    def __init__(self, log: EntryLog, number: int) -> None:
+        self._log, self._number = log, number
 
-def _stamp(now: datetime) -> str:
-    return f"{now.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    def budget(self, name: str) -> Budget:
+        """The terms of a budget."""
+        return self._log.budget(name)
+
+    def balance(self, budget: str) -> Balance | None:
+        """How a budget stood after its last entry; None where it was never opened."""
+        last = self._log.last_of(budget, until=self._number - 1)
+        return None if last is None else Balance.read(last.standing)
+
+    def entry(self, number: int) -> Entry | None:
+        """The entry that has this number."""
+        return self._log.entry(number) if number < self._number else None
+
+    def under_key(self, budget: str, key: str) -> list[Entry]:
+        """What was asked and answered under an idempotency key, in order."""
+        return self._log.under_key(budget, key, self._number)
+
+    def notes_on(self, spend: Entry) -> list[Entry]:
+        """What became of a spend, in order."""
+        return self._log.notes_on(spend, self._number)
+
+    def changes(self) -> list[Entry]:
+        """The entries that changed a budget, in order."""
+        return [entry for entry in self._log.changes() if entry.id < self._number]
+
+    def stopped_everywhere(self) -> list[str]:
+        """Who was paused in all budgets, and not resumed in all of them since."""
+        persons: list[str] = []
+        for entry in self.changes():
+            persons = stopped_everywhere(persons, entry.state, entry.details())
+        return persons

@@ -9,8 +9,7 @@ from psidp.ledger.budget import Budget, period_of
 from psidp.ledger.budget_refusal import closed
 from psidp.ledger.cost import shares
 from psidp.ledger.entry import Entry
-from psidp.ledger.log import EntryLog
-from psidp.ledger.pauses import stopped_everywhere
+from psidp.ledger.log import Before, EntryLog
 from psidp.ledger.report import standing_of
 
 __all__ = ["beside", "opened", "reopened", "split"]
@@ -18,10 +17,12 @@ __all__ = ["beside", "opened", "reopened", "split"]
 
 def opened(log: EntryLog, terms: Budget, paused: Iterable[str] = (), **more: Any) -> Entry:
     """The entry that opens a budget; who is stopped everywhere, or in the budget it is a share of, is stopped in it."""
-    period = period_of(terms.renews, log.now(log.last()))
+    last = log.last()
+    now, number = log.now(last), 1 if last is None else last.id + 1
+    period = period_of(terms.renews, now)
     event = terms.event() | ({"period": period} if period else {}) | more
-    persons = sorted({*stopped_everywhere(log), *paused})
-    return log.append(terms, "opened", event | ({"paused": persons} if persons else {}), purpose=terms.purpose)
+    persons = sorted({*Before(log, number).stopped_everywhere(), *paused})
+    return log.append(terms, "opened", event | ({"paused": persons} if persons else {}), purpose=terms.purpose, now=now)
 
 
 def reopened(log: EntryLog, terms: Budget) -> Entry:

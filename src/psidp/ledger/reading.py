@@ -1,6 +1,6 @@
 """LedgerReading: everything that can be asked of a ledger without writing to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -18,18 +18,19 @@ from psidp.ledger.kept import check_against, key_in, read_kept, write_kept
 from psidp.ledger.known_head import not_as_written
 from psidp.ledger.listing import Selection, page
 from psidp.ledger.log import Clock, EntryLog
+from psidp.ledger.names import check_name
 from psidp.ledger.report import Report, history_of, report_of, standing_of
+from psidp.ledger.results import Result, results_of
 from psidp.ledger.statement import Statement, statement_of
 from psidp.ledger.store import Store
 from psidp.ledger.unit_column import said
 from psidp.ledger.url import LedgerUrl
 from psidp.ledger.verify import Head, Verification
-from psidp.symbols import check_text
 
 __all__ = ["PATIENCE", "LedgerReading"]
 
 PATIENCE = 30.0
-Result = TypeVar("Result")
+Found = TypeVar("Found")
 
 
 class LedgerReading:
@@ -160,6 +161,10 @@ class LedgerReading:
         """A page of entries, the newest first; `before` the number of the last one gives the next page."""
         return self._read(lambda log: page(log, which or Selection(), size, before))
 
+    def results(self, entries: Sequence[Entry]) -> dict[int, Result]:
+        """What became of the spends among some entries, by their numbers."""
+        return self._read(lambda log: results_of(log, entries))
+
     def approver(self, spend: Entry) -> str:
         """Who approved a spend; "" where nobody had to."""
         return self._read(lambda log: log.approver(spend))
@@ -180,8 +185,9 @@ class LedgerReading:
         """`statement`, once every entry was recomputed; TamperedLedgerError names the first bad one instead."""
         seen, found = self.verify(), self.statement(which)
         if found.head not in ("", str(seen)):  # somebody wrote meanwhile
-            self.verify(found.head)
-        return replace(found, verified=Head.parse(found.head).id if found.head else 0)
+            seen = self.verify(found.head)
+        verified = Head.parse(found.head).id if found.head else 0
+        return replace(found, verified=verified, not_recomputed=seen.not_recomputed)
 
     # The chain
 
@@ -226,7 +232,10 @@ class LedgerReading:
             self._read(lambda log: check_against(log, walk))
         else:
             self._store.check_file()
-        before, found = walk.id, walk.over(self.entries(after=walk.id), asked)
+        before, walk.kept = walk.id, asked
+        while self._read(lambda log: walk.over(log.some(None, walk.id), log)):
+            pass
+        found = walk.end()
         if wrong := self._read(lambda log: log.wrong_copy(before)):
             raise not_as_written(wrong, "its copy of the actor or the table is not what its event says")
         if file is not None:
@@ -241,10 +250,10 @@ class LedgerReading:
     # How it is done
 
     def _who(self, actor: str) -> str:
-        return check_text("actor", actor) if actor else self._access.actor
+        return check_name("actor", actor) if actor else self._access.actor
 
     def _report(self, log: EntryLog, budget: str) -> Report:
         return report_of(log, self._access.budget(log, budget), self._access.units.saying(log, budget))
 
-    def _read(self, work: Callable[[EntryLog], Result]) -> Result:
+    def _read(self, work: Callable[[EntryLog], Found]) -> Found:
         return self._access.read(work)

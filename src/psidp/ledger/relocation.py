@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from psidp.errors import NotALedgerError
 from psidp.ledger import export, schema
 from psidp.ledger.access import Access
+from psidp.ledger.log import EntryLog
 from psidp.ledger.verify import Head
 
 __all__ = ["moved", "restored"]
@@ -22,7 +23,7 @@ def restored(access: Access, lines: Iterable[str]) -> None:
         if schema.version_of(connection, access.shown):
             raise NotALedgerError(f"{access.shown} holds a ledger already; restore into a new place.")
         schema.create(connection, access.clock().astimezone(UTC).isoformat(), identity)
-        export.restore_entries(connection, identity, rest)
+        export.restore_entries(EntryLog(connection, access.clock), identity, rest)
 
     access.store.found(written)
     access.store.take_place()

@@ -12,6 +12,7 @@ from psidp.ledger.budget import Budget, period_of
 from psidp.ledger.cost import ZERO, Cost
 from psidp.ledger.entry import Entry
 from psidp.ledger.log import EntryLog
+from psidp.ledger.results import unreleased
 
 __all__ = ["Report", "history_of", "report_of", "standing_of"]
 
@@ -37,6 +38,7 @@ class Report:
         above: the psi above which a spend needs an approval, now; None: no spend does.
         paused: who may not spend; "" among them stands for everybody.
         waiting: requests that were not answered, and approvals that were not used.
+        unreleased: how many spends failed or were interrupted since it was opened, and what they cost; rounded up.
     """
 
     budget: Budget
@@ -55,6 +57,7 @@ class Report:
     paused: tuple[str, ...] = ()
     waiting: tuple[Asked, ...] = ()
     asked: tuple[Entry, ...] = ()
+    unreleased: tuple[int, Guarantee] = (0, Guarantee(0.0))
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -70,11 +73,13 @@ class Report:
         terms |= {"partitions": parts | {"declared_by": b.partitions.declared_by}} if b.partitions and parts else {}
         terms |= {"renews": b.renews, "period": self.period} if b.renews else {}
         terms |= {"part_of": b.part_of} if b.part_of else {}
-        amounts = {
+        amounts: dict[str, dict[str, float]] = {
             name: {"psi": amount.psi, "kappa": amount.kappa}
             for name in ("cap", "spent", "remaining", "lifetime", "unit_total", "allotted")
             if isinstance(amount := getattr(self, name), Guarantee)
         }
+        count, lost = self.unreleased
+        amounts["unreleased"] = {"spends": count, "psi": lost.psi, "kappa": lost.kappa}
         changes = [
             {"id": e.id, "time": e.time, "state": e.state, "purpose": e.purpose, "event": e.details()}
             for e in self.changes
@@ -102,6 +107,7 @@ def standing_of(chain: EntryLog, budget: Budget, partition: str = "") -> Balance
 def report_of(chain: EntryLog, budget: Budget, units: tuple[Entry, ...] = ()) -> Report:
     """The report on one budget."""
     now, like, changes = standing_of(chain, budget), budget.guarantee, chain.changes(budget.name)
+    count, lost = unreleased(chain, budget.name)
     return Report(
         budget=budget,
         cap=now.cap.guarantee_below(like),
@@ -119,6 +125,7 @@ def report_of(chain: EntryLog, budget: Budget, units: tuple[Entry, ...] = ()) ->
         above=now.above,
         paused=now.paused,
         waiting=now.waiting,
+        unreleased=(count, lost.guarantee(like)),
     )
 
 

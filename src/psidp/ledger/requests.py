@@ -7,7 +7,7 @@ from typing import Any
 from psidp.errors import UnknownBudgetError
 from psidp.guarantee import Guarantee
 from psidp.ledger.access import Access
-from psidp.ledger.actor import same_person, signed
+from psidp.ledger.actor import signed
 from psidp.ledger.approvals import LONGEST_EVENT, Asked, Proposed, plain_event, terms_of, until, what_of
 from psidp.ledger.balance import Balance
 from psidp.ledger.budget_refusal import beyond
@@ -75,7 +75,6 @@ def answered(log: EntryLog, state: str, request: int, actor: str, purpose: str, 
         )
     event: dict[str, Any] = {"kind": state}
     if state == "approved":
-        _check_somebody_else(asked, actor)
         event |= {"until": until(log.now(log.last()), days), "terms": asked.details()["terms"]}
     return log.append(asked.budget, state, signed(event, actor), refers=request, purpose=purpose)
 
@@ -121,14 +120,6 @@ def denial(log: EntryLog, spend: Proposed) -> str:
             by = entry.details()["by"]
             return f"Request {asked.id} for exactly this was denied by {by!r} in entry {entry.id}: {entry.purpose!r}."
     return ""
-
-
-def _check_somebody_else(asked: Entry, actor: str) -> None:
-    """Refuse an approval by the requester, however the name is written."""
-    who = asked.details()["by"]
-    if same_person(who, actor):
-        also = "" if who == actor else f" Names are compared without case and blanks: {actor!r} is no other."
-        raise ValueError(f"request {asked.id} must be approved by somebody else than {who!r}, who made it.{also}")
 
 
 def waiting(log: EntryLog, budget: str = "") -> list[tuple[Entry, Asked]]:

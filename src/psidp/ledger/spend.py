@@ -19,7 +19,7 @@ from psidp.ledger.log import EntryLog
 from psidp.ledger.requests import denial
 from psidp.ledger.unit_column import said
 
-__all__ = ["Spend", "request_digest"]
+__all__ = ["Spend", "noted_by", "request_digest"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -160,18 +160,23 @@ class Spend:
         """The answer that is stored: this one, or the first, where two asked at once."""
         earlier = self._asked_before(log)
         return earlier or log.append(
-            self.entry.budget, "answered", {"kind": "answered"}, refers=self.id, key=self.retry_key,
-            request=self.request, answer=text,
+            self.entry.budget, "answered", noted_by(self.event, {"kind": "answered"}), refers=self.id,
+            key=self.retry_key, request=self.request, answer=text,
         )  # fmt: skip
 
     def _failed(self, log: EntryLog, error: BaseException) -> Entry:
         """The note that a block raised: the type of the error only, since its words may speak of the data."""
         state = "interrupted" if self._drawn else "withheld"
-        event = {"kind": state, "error": type(error).__name__}
+        event = noted_by(self.event, {"kind": state, "error": type(error).__name__})
         return log.append(self.entry.budget, state, event, refers=self.id, key=self.retry_key, request=self.request)
 
     def _keep(self, entry: Entry) -> None:
         self.answered, self._answer = True, from_json(entry.answer)
+
+
+def noted_by(spend: Mapping[str, Any], note: dict[str, Any]) -> dict[str, Any]:
+    """What became of a spend, said by who spent; spends of the first ledgers do not say who."""
+    return note | ({"by": spend["by"]} if "by" in spend else {})
 
 
 def request_digest(request: Any, guarantee: Guarantee, event: Mapping[str, Any], partition: str) -> str:

@@ -12,7 +12,7 @@ from psidp.present.markup import Element, element
 from psidp.present.palette import LIGHT
 from psidp.present.spending_bars import bars
 
-__all__ = ["FORMATS", "escaped", "page", "sections", "to_html", "to_markdown", "written"]
+__all__ = ["FORMATS", "escaped", "numbered", "page", "sections", "to_html", "to_markdown", "written"]
 
 FORMATS = ("html", "md", "json")
 Section = tuple[str, list[str], list[list[str]]]
@@ -48,19 +48,23 @@ def summary(statement: Statement) -> list[str]:
         for (unit, side), total in statement.units.items()
     ] or ["Nothing was spent."]
     made = f"Made on {statement.made[:16]} UTC from the ledger whose head is {statement.head or 'none'}."
-    return [*said, f"{made} {_checked(statement.verified)}"]
+    return [*said, f"{made} {_checked(statement)}"]
 
 
 def sections(statement: Statement) -> list[Section]:
     """Each table of the page: its heading, its columns, its rows."""
     amounts = ["spends", "psi", "kappa"]
+    totals = {
+        "table": statement.tables, "actor": statement.actors, "budget": statement.budgets, "result": statement.results,
+    }  # fmt: skip
     made: list[Section] = [
-        (f"By {name}", [name, *amounts], [[who, *_amounts(total)] for who, total in totals.items()])
-        for name, totals in (("table", statement.tables), ("actor", statement.actors), ("budget", statement.budgets))
+        (f"By {name}", [name, *amounts], [[one, *_amounts(total)] for one, total in found.items()])
+        for name, found in totals.items()
     ]
-    made.append(("The largest", ["entry", "time", "actor", "table", "budget", "what for", "psi", "allowed by"], [
-        [str(line.id), line.time[:16], line.actor or "-", line.table or "-", line.budget, line.purpose, up(line.psi),
-         line.approved_by or "nobody had to"]
+    columns = ["entry", "time", "actor", "table", "budget", "what for", "result", "psi", "allowed by"]
+    made.append(("The largest", columns, [
+        [str(line.id), line.time[:16], line.actor or "-", line.table or "-", line.budget, line.purpose, line.result,
+         up(line.psi), line.approved_by or "nobody had to"]
         for line in statement.largest
     ]))  # fmt: skip
     made.append(("What is left now", ["budget", "per", "psi", "spent", "left", "state"], [
@@ -123,11 +127,23 @@ def _state(report: Any) -> str:
     return paused + (f", approval above psi {report.above:g}" if report.above is not None else "")
 
 
-def _checked(verified: int | None) -> str:
+def _checked(statement: Statement) -> str:
     """Whether the page speaks of what was written."""
+    verified = statement.verified
     if verified is None:
         return "Its entries were not verified."
+    if statement.not_recomputed:
+        return (
+            f"Of its {verified:,} entries all were verified but {numbered(statement.not_recomputed)}, which this psidp "
+            "cannot recompute, since it does not know their kind."
+        )
     return f"{'Its one entry was' if verified == 1 else f'All {verified:,} entries were'} verified."
+
+
+def numbered(entries: Sequence[int]) -> str:
+    """Entries by their numbers, the first of them where they are many."""
+    listed = ", ".join(map(str, entries[:8])) + (f" and {len(entries) - 8} more" if len(entries) > 8 else "")
+    return f"{'entry' if len(entries) == 1 else 'entries'} {listed}"
 
 
 def _times(spends: int) -> str:

@@ -1,17 +1,24 @@
 """The ledger's schema as readable SQL files, one per version, and how a database is brought to the newest."""
 
+import re
+import sqlite3
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
+from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import Connection, func, inspect, select
 
-from psidp.errors import NewerLedgerError, NotALedgerError
+from psidp.errors import NewerLedgerError, NotALedgerError, TamperedLedgerError
 from psidp.ledger.entry import LEDGER
 
-__all__ = ["VERSION", "create", "identity_of", "login", "migrate", "roles", "version_of"]
+__all__ = [
+    "VERSION", "check_objects", "create", "guards_are_current", "identity_of", "login", "migrate", "roles",
+    "version_of",
+]  # fmt: skip
 
-VERSION = 2
+VERSION = 3
 """The newest version this program knows."""
 
 
@@ -30,6 +37,89 @@ def login(connection: Connection) -> str:
     """The login of a server whose ledger has roles; "" where it has none."""
     query = "SELECT session_user WHERE to_regproc('psidp_entries_who') IS NOT NULL"
     return str(connection.exec_driver_sql(query).scalar() or "")
+
+
+def guards_are_current(connection: Connection) -> bool:
+    """Whether the guards of a server's roles are in force and are those of this program."""
+    query = (
+        "SELECT prosrc FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid WHERE tgrelid = to_regclass('psidp_entries') "
+        "AND tgname = 'psidp_entries_who' AND tgenabled IN ('O', 'A')"
+    )
+    (ours,) = _bodies("roles.sql")[1:]
+    return bool(connection.exec_driver_sql(query).scalar() == ours)
+
+
+def check_objects(connection: Connection, version: int, shown: str) -> None:
+    """Refuse tables of the ledger that hold triggers, rules, defaults or columns which psidp did not make."""
+    look = _foreign_in_file if connection.dialect.name == "sqlite" else _foreign_on_server
+    if found := look(connection, version):
+        raise TamperedLedgerError(
+            f"the ledger {shown} has {found}, which psidp did not make and which may change what is written or read. "
+            "Nothing was spent and nothing released. Find out who made it; its owner removes it with SQL.", 0,
+        )  # fmt: skip
+
+
+def _foreign_in_file(connection: Connection, version: int) -> str:
+    """The first thing in a SQLite file that is not ours, in words; "" where all is."""
+    triggers = {" ".join(sql.split()) for sql in _made(version)["triggers"]}
+    query = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) LIKE 'psidp~_%' ESCAPE '~'"
+    for name, sql in connection.exec_driver_sql(query):
+        if " ".join(sql.split()) not in triggers:
+            return f"a trigger {name!r}"
+    for table in TABLES:
+        if _columns(connection.exec_driver_sql, table) != _made(version)[table]:
+            return f"other columns in {table}"
+    return ""
+
+
+@cache
+def _made(version: int) -> dict[str, list[Any]]:
+    """The triggers and columns of a new file."""
+    connection = sqlite3.connect(":memory:")
+    for step in range(1, version + 1):
+        for statement in statements(step, "sqlite"):
+            connection.execute(statement)
+    triggers = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE type = 'trigger'")]
+    made = {"triggers": triggers} | {table: _columns(connection.execute, table) for table in TABLES}
+    connection.close()
+    return made
+
+
+def _columns(run: Any, table: str) -> list[Any]:
+    """What a name of SQLite is, and its columns: name, type, whether it may be NULL, default, key, whether hidden."""
+    kinds = run(f"SELECT type FROM sqlite_master WHERE name = '{table}'")
+    return [*map(tuple, kinds), *(tuple(row)[1:] for row in run(f"PRAGMA table_xinfo({table})"))]
+
+
+def _foreign_on_server(connection: Connection, _: int) -> str:
+    """The first thing on the tables of a server that is not ours, in words; "" where all is."""
+    ours = {"psidp_entries_keep": _bodies("1-postgresql.sql")[0], "psidp_entries_stay": _bodies("1-postgresql.sql")[0]}
+    for what, name, body in connection.exec_driver_sql(_ON_SERVER):
+        if not (what == "trigger" and (name == "psidp_entries_who" or ours.get(name) == body)):
+            return f"a {what} {name!r}"
+    return ""
+
+
+TABLES = ("psidp_ledger", "psidp_entries")
+_ON_SERVER = """
+WITH ours AS (SELECT to_regclass(name)::oid AS id FROM unnest(ARRAY['psidp_ledger', 'psidp_entries']) name)
+SELECT 'trigger', tgname, prosrc FROM pg_trigger JOIN ours ON tgrelid = id JOIN pg_proc p ON p.oid = tgfoid
+    WHERE NOT tgisinternal
+UNION ALL SELECT 'rule', rulename, '' FROM pg_rewrite JOIN ours ON ev_class = id
+UNION ALL SELECT 'policy', polname, '' FROM pg_policy JOIN ours ON polrelid = id
+UNION ALL SELECT 'table that inherits', inhrelid::regclass::text, '' FROM pg_inherits
+    JOIN ours ON id IN (inhparent, inhrelid)
+UNION ALL SELECT 'table of another kind', relname, '' FROM pg_class c JOIN ours ON c.oid = id WHERE relkind <> 'r'
+UNION ALL SELECT 'default of column', attname, '' FROM pg_attrdef JOIN ours ON adrelid = id
+    JOIN pg_attribute ON attrelid = id AND attnum = adnum
+    WHERE attname NOT IN ('actor', 'table_name') OR pg_get_expr(adbin, adrelid) <> '''''::text'
+ORDER BY 2
+"""
+
+
+def _bodies(name: str) -> list[str]:
+    """What stands between dollar quotes in a file, in order."""
+    return re.findall(r"\$\$(.*?)\$\$", "\n\n".join(_statements(name)), re.DOTALL)
 
 
 def _statements(name: str) -> Iterator[str]:
@@ -82,3 +172,7 @@ def _bring(connection: Connection, version: int, identity: str, applied: str) ->
         for statement in statements(step, connection.dialect.name):
             connection.exec_driver_sql(statement)
         connection.execute(LEDGER.insert().values(version=step, identity=identity, applied=applied))
+    if connection.dialect.name == "postgresql" and login(connection):
+        driver: Any = connection.connection.driver_connection
+        for statement in _statements("roles.sql"):
+            driver.execute(statement)

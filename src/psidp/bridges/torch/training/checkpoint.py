@@ -10,6 +10,7 @@ import torch
 
 from psidp.bridges.torch.training.journal import durable, sync_folder
 from psidp.forms import check_form
+from psidp.ledger.private_file import private
 
 __all__ = ["load", "loads_again", "save"]
 
@@ -22,7 +23,7 @@ def save(path: Path, values: dict[str, Any]) -> None:
     Its last 32 bytes are the SHA-256 of the others, which torch's own format does not check.
     """
     part = path.with_name(path.name + ".part")
-    with part.open("w+b") as file:
+    with open(part, "w+b", opener=private) as file:
         torch.save({"form": FORM} | values, file)
         file.seek(0)
         digest = file_digest(file, "sha256").digest()

@@ -75,7 +75,7 @@ class Journal:
         A file without its first line is one whose maker died: no step was started under it, and it is written anew.
         """
         line = _line(terms)
-        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
