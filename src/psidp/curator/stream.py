@@ -16,6 +16,7 @@ from psidp.curator.readings import readings_words
 from psidp.curator.seal import Seal
 from psidp.curator.stream_question import Place
 from psidp.curator.stream_totals import ArrivedTotals, PeriodTotals, SealedTotals, StreamRows
+from psidp.curator.unit import pinned, unit_words
 from psidp.ledger.actor import CLIPPED
 from psidp.mechanism.stream_plan import StreamPlan
 from psidp.mechanism.stream_record import StreamRecord
@@ -81,9 +82,9 @@ class Stream:
         rows = StreamRows(query, engine, calendar, participation, place.column, untyped)
         self._totals: PeriodTotals = ArrivedTotals(rows) if place.seal is None else SealedTotals(rows, Seal(place.seal))
         self.confidence = query.confidence
-        self._saying: dict[str, Any] = {"unit_column": query.unit, "same_unit": same_unit, CLIPPED: True}
+        self._saying: dict[str, Any] = {"unit_column": pinned(query.unit), "same_unit": same_unit, CLIPPED: True}
         self._saying |= {"table": table} if table else {}
-        self._saying |= {"table_unit": query.unit} if query.unit else {}
+        self._saying |= {"table_unit": unit_words(query.unit)} if query.unit else {}
         self._windows = sorted({whole("windows", length) for length in windows})
         workload = Workload.together(calendar.periods, self._windows)
         store = LedgerStore(ledger, budget, name)

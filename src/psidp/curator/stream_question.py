@@ -51,6 +51,11 @@ def place_of(
             'unit must be a column where totals are "sealed": a row without a unit has no name by which to know that '
             "it was counted before, got unit=None."
         )
+    if isinstance(query.unit, tuple):
+        raise ValueError(
+            'unit must be one column where totals are "sealed", since units are kept as text, got '
+            f"unit={query.unit!r}. Give arrived, or a column that holds both."
+        )
     kind = schema[query.unit]
     if not (kind.is_integer() or kind.is_string() or kind.is_uuid()):
         raise TypeError(
