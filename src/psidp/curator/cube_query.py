@@ -47,8 +47,9 @@ class CubeQuery:
         columns: the cube's columns. plans: the noise of each layer, in rows. measures: what is asked of every cell.
         where, some: the condition, and in words. guarantee: the price of all of it. contribution: rows' worth that a
         unit may add; 1 where it is to be chosen (auto). bound: how a unit's rows are measured. clipping_share: part of
-        psi^2 that goes into counting units by their size. wanted: the wanted error of each table, where errors are wanted. reads: the
-        types in which untyped columns are read. readings: how where and the columns read those without a type.
+        psi^2 that goes into counting units by their size. wanted: the wanted error of each table, where errors are
+        wanted. reads: the types in which untyped columns are read. readings: how where and the columns read those
+        without a type.
     """
 
     table: Any

@@ -26,7 +26,7 @@ from psidp.curator.price import Wanted, price_of, priced_by_error, psi_of_notion
 from psidp.curator.public_table import joined_table
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream
-from psidp.curator.stream_question import check_groups, check_wait, place_of, stream_question
+from psidp.curator.stream_question import check_groups, check_wait, place_of, stream_question, table_words
 from psidp.curator.unit import columns_of, pinned, unit_of
 from psidp.maths.notion import Notions, spelled_out
 from psidp.maths.sensitivity import Adjacency, check_adjacency
@@ -93,7 +93,7 @@ class Curator:
             raise TypeError(f"ledger must be a psidp.Ledger, such as psidp.Ledger({str(ledger)!r}).")
         terms = None if ledger is None else ledger.budget(budget)
         source = open_source(table, name=name, engine=engine, types=types)
-        self.table, self.untyped = source.table, source.untyped
+        self.table, self.untyped, self._first = source.table, source.untyped, source.table
         if missing is not None:
             self.table = without_words(self.table, {*self.untyped, *(types or ())}, missing)
         self.unit, self.same_unit = unit_of(unit), same_unit
@@ -270,6 +270,7 @@ class Curator:
         calendar = Calendar(every, as_date("since", since), periods)
         promise = stream_question(asked, calendar, at_most, apart, each)
         place = place_of(asked, self.table.schema(), self.untyped, arrived, totals, dated, seal)
+        place = place._replace(table=table_words(self._first, self._source))
         return Stream(
             name, asked, self._engine, calendar, promise, place, untyped=place.column in self.untyped, windows=windows,
             wait=check_wait(wait), ledger=self.ledger, budget=self.budget, same_unit=self.same_unit,

@@ -21,7 +21,7 @@ from psidp.ledger.actor import CLIPPED
 from psidp.mechanism.stream_plan import StreamPlan
 from psidp.mechanism.stream_record import StreamRecord
 from psidp.mechanism.stream_series import Point, cell_points, drawn, named_question, range_point
-from psidp.mechanism.stream_store import LedgerStore
+from psidp.mechanism.stream_store import TABLE, LedgerStore
 from psidp.strategies import Participation, Workload
 from psidp.symbols import whole
 
@@ -119,6 +119,7 @@ class Stream:
 
     def open(self, purpose: str = "") -> Self:
         """The stream, paid for. Opening again, after a restart or from another process, costs nothing."""
+        self._engine.check_keys(self._query.rows, self._query.by)  # or no period could be published
         self._record.open(purpose, self._saying)
         return self
 
@@ -241,4 +242,5 @@ class Stream:
             "since": self.calendar.since.isoformat(),
             "periods": self.calendar.periods,
             "windows": self._windows,
+            **({TABLE: self.place.table} if self.place.seal is None else {}),
         } | self.participation.to_dict()

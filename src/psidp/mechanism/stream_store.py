@@ -15,10 +15,12 @@ from psidp.ledger.ledger import Ledger
 from psidp.ledger.spend import request_digest
 from psidp.symbols import check_text
 
-__all__ = ["LedgerStore", "MemoryStore", "StreamStore"]
+__all__ = ["TABLE", "LedgerStore", "MemoryStore", "StreamStore"]
 
 Draw = Callable[[], list[int]]
 LONGEST = 200
+TABLE = "table"
+"""Which table a stream was opened for, among what makes two streams the same."""
 NOTHING_PRICED: Mapping[str, Any] = {"kind": "guarantee"}
 
 
@@ -101,10 +103,13 @@ class LedgerStore:
         if self._opened is None:
             return None
         event = self._opened.details()
-        if event.get("asked") != asked:
+        before = event.get("asked")
+        if isinstance(before, dict) and TABLE not in before:  # opened by version 0.2
+            asked = {name: value for name, value in asked.items() if name != TABLE}
+        if before != asked:
             raise KeyConflictError(
                 f"stream {self._name!r} of budget {self._budget!r} was opened for something else, in entry "
-                f"{self._opened.id}{_difference(event.get('asked'), asked)}; nothing was spent and nothing released. "
+                f"{self._opened.id}{_difference(before, asked)}; nothing was spent and nothing released. "
                 "Use a new name for a new stream."
             )
         return event
