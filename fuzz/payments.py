@@ -22,9 +22,9 @@ from psidp.cli.main import main
 __all__ = ["FACTORS", "RELAPSES", "explore", "pay"]
 
 RELAPSES: dict[str, object] = {}
-ROWS = 60
-NEAR = [Decimal(f"111.{'0' * 34}{digit}") for digit in (1, 2, 3)]
-"""Numbers of 38 digits that are one number in 28."""
+ROWS = 300
+NEAR = [Decimal(f"1{'0' * 33}.0{digit}") for digit in (0, 1, 2)]
+"""Numbers of 36 digits that are one number in 28."""
 
 FACTORS: Mapping[str, tuple[str, ...]] = {
     "measure": (
@@ -45,7 +45,7 @@ FACTORS: Mapping[str, tuple[str, ...]] = {
         "--figure FILE.html --json", "--whole", "--non-negative --round --output FILE.csv", "--suppress-below 5",
         "--output nowhere/FILE.csv",
     ),
-    "price": ("--psi 20", "--epsilon 1 --delta 1e-4", "--psi 0.001", "--error 5"),
+    "price": ("--psi 20", "--epsilon 5 --delta 1e-4", "--psi 5", "--error 5"),
 }  # fmt: skip
 """What a release is made of; a word is an option or its value."""
 
@@ -101,7 +101,7 @@ def _place() -> tuple[Path, Ledger]:
     table = {
         "who": [i // 3 for i in range(ROWS)],
         "odd": [random.choice(["A", "\x01\x1b[2J", "\ufffe", "|_&\\"]) for _ in range(ROWS)],
-        "near": pa.array([random.choice(NEAR) for _ in range(ROWS)], pa.decimal128(38, 35)),
+        "near": pa.array([random.choice(NEAR) for _ in range(ROWS)], pa.decimal128(38, 2)),
         "month": [random.randrange(1, 13) for _ in range(ROWS)],
         "day": [date(2026, 1, 1) + timedelta(days=random.randrange(3)) for _ in range(ROWS)],
         "cost": [random.uniform(0.0, 120.0) for _ in range(ROWS)],
