@@ -173,7 +173,9 @@ class Counts(nn.Module):
 def test_a_model_that_changes_itself_as_it_runs_is_refused(where, micro_batch):
     model = spectral_norm(nn.Linear(3, 3)) if where == "spectral_norm" else Counts(where)
     step = PrivateStep(model, mse_loss, micro_batch=micro_batch, **GOOD)
-    with pytest.raises(ValueError, match=r"(must stay the same|must not change parameters and buffers) .* how many examples"):
+    with pytest.raises(
+        ValueError, match=r"(must stay the same|must not change parameters and buffers) .* how many examples"
+    ):
         step(torch.ones(5, 3), torch.ones(5, 3))
     assert all(p.grad is None for p in model.parameters())
 

@@ -90,11 +90,15 @@ def show_report(report: Report, history: list[tuple[str, float]]) -> None:
 def _unit_in_words(event: dict[str, Any], unit: str) -> str:
     """Which column names the units, and why another one does as well."""
     column = event["unit_column"]
-    named = f"every row is one {unit}" if column is None else f"column {column} names each {unit}"
+    named = f"every row is one {unit}" if column is None else f"{_columns_in_words(column)} each {unit}"
     if "budget_unit_column" in event:
         first = event["budget_unit_column"]
-        named += f", the same as {'a row' if first is None else f'column {first} names'}"
+        named += f", the same as {'a row' if first is None else _columns_in_words(first)}"
     return named + (f": {event['same_unit']}" if "same_unit" in event else "")
+
+
+def _columns_in_words(columns: str | list[str]) -> str:
+    return f"column {columns} names" if isinstance(columns, str) else f"columns {' and '.join(columns)} name"
 
 
 def show_budgets(reports: list[Report]) -> None:

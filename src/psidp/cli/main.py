@@ -5,11 +5,13 @@ Each command is loaded when it is asked for, so that `psidp convert` does not wa
 
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from psidp.cli.given_once import given_once
 from psidp.cli.plain_values import convert_plainly
 from psidp.errors import PsidpError
 
@@ -57,7 +59,7 @@ class Commands(TyperGroup):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
             alone.command(cmd_name)(found)
             found = alone
-        command = convert_plainly(typer.main.get_command(found), ctx)
+        command = given_once(convert_plainly(typer.main.get_command(found), ctx))
         command.name = cmd_name
         return command
 
@@ -92,10 +94,13 @@ def _version(asked: bool) -> None:
 
 def main() -> None:
     """Run, and turn a refusal into its sentence and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a letter that the terminal lacks must not end a command
     try:
         app()
     except (ValueError, TypeError, PsidpError) as refusal:
-        _refuse(str(refusal))
+        _refuse(" ".join([str(refusal), *getattr(refusal, "__notes__", ())]))
     except OSError as trouble:
         _refuse(_in_words(trouble))
 

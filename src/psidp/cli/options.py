@@ -1,6 +1,6 @@
 """How a mechanism is named on the command line: one set of flags, and the same names in one word for lists of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, TypeVar
@@ -11,12 +11,25 @@ from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.symbols import SYMBOLS, check_text
 
-__all__ = ["NOTIONS", "Actor", "Adjacent", "AsJson", "Notions", "Unit", "chosen", "parse", "with_notions"]
+__all__ = [
+    "NOTIONS",
+    "Actor",
+    "Adjacent",
+    "AsJson",
+    "Notions",
+    "Unit",
+    "chosen",
+    "parse",
+    "with_notions",
+    "with_prices",
+]
 
 NOTIONS = (
     "psi", "epsilon", "delta", "sensitivity", "sigma", "auc", "advantage", "tpr", "fpr", "alpha", "rho", "zcdp",
 )  # fmt: skip
 """The quantities that can name a Gaussian mechanism, as flags."""
+OF_A_QUERY = ("sensitivity", "sigma")
+"""Those that speak of one query whose sensitivity is known."""
 Notions = dict[str, float]
 Made = TypeVar("Made")
 Unit = Annotated[str, typer.Option("--unit", help="whose data is protected: record, patient, household")]
@@ -35,18 +48,22 @@ Actor = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
 
 
-def with_notions(*names: str) -> Callable[[Callable[..., Made]], Callable[..., Made]]:
-    """A command whose parameter `notions` is one flag for each name; it gets a dict of those that were given."""
+def with_notions(*names: str, refused: Sequence[str] = ()) -> Callable[[Callable[..., Made]], Callable[..., Made]]:
+    """A command whose parameter `notions` is one flag for each name; it gets a dict of those that were given.
+
+    refused: flags that the help does not name, since the command refuses them, with what to give instead.
+    """
 
     def expanded(command: Callable[..., Made]) -> Callable[..., Made]:
         @wraps(command)
         def called(**values: Any) -> Made:
-            given = {name: value for name in names if (value := values.pop(name)) is not None}
+            given = {name: value for name in (*names, *refused) if (value := values.pop(name)) is not None}
             return command(**values, notions=given)
 
         parameters: list[Parameter] = []
         for parameter in signature(command, eval_str=True).parameters.values():
-            parameters += [_flag(name) for name in names] if parameter.name == "notions" else [parameter]
+            flags = [_flag(name) for name in names] + [_flag(name, hidden=True) for name in refused]
+            parameters += flags if parameter.name == "notions" else [parameter]
         called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return called
@@ -54,10 +71,15 @@ def with_notions(*names: str) -> Callable[[Callable[..., Made]], Callable[..., M
     return expanded
 
 
-def _flag(name: str) -> Parameter:
+def with_prices() -> Callable[[Callable[..., Made]], Callable[..., Made]]:
+    """A command of which `notions` is the price of a table; sensitivity and sigma belong to one query."""
+    return with_notions(*(name for name in NOTIONS if name not in OF_A_QUERY), refused=OF_A_QUERY)
+
+
+def _flag(name: str, *, hidden: bool = False) -> Parameter:
     """A flag that is named and explained as the symbol is."""
     entry = SYMBOLS[name]
-    option = typer.Option(f"--{name.replace('_', '-')}", help=f"{entry.meaning}, {entry.interval}")
+    option = typer.Option(f"--{name.replace('_', '-')}", help=f"{entry.meaning}, {entry.interval}", hidden=hidden)
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=Annotated[float | None, option])
 
 

@@ -1,13 +1,16 @@
 """Answers as one publishes them: what is done to the numbers, and the files they go to."""
 
 import csv
-import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from psidp.curator.answer import Answer
+from psidp.curator.ask import Aggregate
+from psidp.curator.published import is_count, judge_of
 from psidp.errors import MissingExtraError
 from psidp.present.figures.files import SUFFIXES, save
 
@@ -20,6 +23,8 @@ __all__ = [
     "Whole",
     "check_files",
     "check_steps",
+    "check_writable",
+    "paid_and_stored",
     "published",
     "save_answer",
     "save_figure",
@@ -38,7 +43,7 @@ SuppressBelow = Annotated[float, typer.Option("--suppress-below", help="leave ou
 
 def check_files(output: str, figure: str) -> None:
     """Refuse files that could not be written, before anything is paid for."""
-    if output and not (output.lower().endswith(DOCUMENTS) and Path(output).parent.is_dir()):
+    if output and not (Path(output).suffix.lower() in DOCUMENTS and Path(output).parent.is_dir()):
         kinds = ", ".join(DOCUMENTS)
         raise ValueError(f"the output must be a file of {kinds} in a folder that exists, got {output!r}.")
     if output.lower().endswith(".xlsx"):
@@ -47,6 +52,17 @@ def check_files(output: str, figure: str) -> None:
         raise ValueError(f"the figure must be a {', '.join(SUFFIXES)} file in a folder that exists, got {figure!r}.")
     if figure:
         _need("altair", "altair and vl-convert-python", "plot")
+        _need("vl_convert", "altair and vl-convert-python", "plot")
+    for file in filter(None, (output, figure)):
+        check_writable(Path(file))
+
+
+def check_writable(file: Path) -> None:
+    """Try to write a file, and leave it as it was: OSError says why it cannot be written."""
+    new = not file.exists()
+    file.open("ab").close()
+    if new:
+        file.unlink()
 
 
 def _need(module: str, library: str, extra: str) -> None:
@@ -56,50 +72,62 @@ def _need(module: str, library: str, extra: str) -> None:
         raise MissingExtraError(library, extra) from None
 
 
-def check_steps(asks: list[Any], whole: bool, non_negative: bool, below: float) -> None:
+def check_steps(asks: Sequence[Aggregate], whole: bool, non_negative: bool, below: float) -> None:
     """Refuse steps that the answer would have no numbers for, before anything is paid for."""
-    kinds = {a.kind for a in asks}
-    if (whole or non_negative) and not kinds & {"count", "units", "histogram"}:
+    names = [a.name for a in asks]
+    if (whole or non_negative) and not any(map(is_count, names)):
         raise ValueError("--whole and --non-negative must have counts: ask for --count, --units or --histogram too.")
     if below != 0.0 and not 0.0 < below < float("inf"):
         raise ValueError(f"--suppress-below (a public threshold) must be in (0, inf), got {below}.")
-    if below and not kinds & {"count", "units"}:
+    if below and judge_of(names) is None:
         raise ValueError("--suppress-below must have a count to judge by: ask for --count or --units too.")
 
 
 def published(answer: Answer, *, whole: bool, non_negative: bool, rounded: bool, below: float) -> Answer:
     """The answer after the asked steps, in this order: groups left out, whole counts, none below 0, digits."""
-    answer = answer.suppressed(below) if below else answer
+    if answer.rows:
+        answer = answer.suppressed(below) if below else answer
     if answer.rows:
         answer = answer.whole() if whole else answer
         answer = answer.non_negative() if non_negative else answer
     return answer.rounded() if rounded else answer
 
 
-def save_answer(answer: Answer, output: str) -> None:
-    """The answer in a file; where that fails, on standard output, since it is released and paid for."""
-    kind = Path(output).suffix.lower()
+@contextmanager
+def paid_and_stored(retry_key: str, write: Callable[[], None]) -> Iterator[None]:
+    """Within it a released answer is shown; `write` puts it on standard output where that fails.
+
+    Args:
+        retry_key: the key under which the ledger keeps the answer; "" without a ledger, where this is the only copy.
+    """
     try:
-        if kind == ".xlsx":
-            answer.excel(output)
-        elif kind in (".md", ".tex"):
-            Path(output).write_text(answer.markdown() if kind == ".md" else answer.latex(), encoding="utf-8")
-        else:
-            with Path(output).open("w", newline="", encoding="utf-8") as file:
-                write_answer(answer, file)
-    except OSError as error:
-        write_answer(answer, sys.stdout)
+        yield
+    except Exception as error:
+        write()
+        again = f" The same command with --retry-key {retry_key} shows it again at no cost." if retry_key else ""
+        why = (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__
         raise ValueError(
-            f"the answer could not be written to {output!r} ({error.strerror}). It is released all the same, and "
-            "stands on standard output instead."
+            f"the answer could not be shown as asked: {why}. It is released and stands on standard output.{again}"
         ) from error
 
 
+def save_answer(answer: Answer, output: str) -> None:
+    """The answer in a file."""
+    kind = Path(output).suffix.lower()
+    if kind == ".xlsx":
+        answer.excel(output)
+    elif kind in (".md", ".tex"):
+        Path(output).write_text(answer.markdown() if kind == ".md" else answer.latex(), encoding="utf-8")
+    else:
+        with Path(output).open("w", newline="", encoding="utf-8") as file:
+            write_answer(answer, file)
+
+
 def save_figure(answer: Answer, figure: str) -> None:
-    """The picture in a file; what it cannot show is said, since the answer is released all the same."""
+    """The picture in a file; what it cannot show is said, since the answer is shown all the same."""
     try:
         save(answer.figure(), figure)
-    except (OSError, ValueError) as error:
+    except Exception as error:
         typer.echo(f"No figure was drawn: {error}", err=True)
 
 

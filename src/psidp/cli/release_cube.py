@@ -11,7 +11,7 @@ from psidp.cli import options
 from psidp.cli import table_options as given
 from psidp.cli.ask_words import bounds, edges_of
 from psidp.cli.json_output import show_json
-from psidp.cli.publishing import write_answer
+from psidp.cli.publishing import check_writable, paid_and_stored, write_answer
 from psidp.cli.release_table import column_type, contribution_of, shown, stray_keys, with_progress
 from psidp.cli.tables import console
 from psidp.curator import ask
@@ -35,11 +35,11 @@ def _many(flag: str, help: str) -> Any:
     return typer.Option(flag, help=help)
 
 
-@options.with_notions(*options.NOTIONS)
+@options.with_prices()
 def release_cube(
     source: given.Source,
     notions: options.Notions,
-    unit_column: given.UnitColumn = "",
+    unit_column: given.UnitColumn = [],  # noqa: B006
     rows_are_units: given.RowsAreUnits = False,
     column: Annotated[Words, _many("--column", "column:value,value,... or column:1..12, public")] = [],  # noqa: B006
     bins: Annotated[Words, _many("--bins", "column:edge,edge,... whose bins are asked for")] = [],  # noqa: B006
@@ -111,6 +111,8 @@ def release_cube(
         "clipping_share": clipping_share,
     }  # fmt: skip
     wanted: Any = [tuple(word.split(",")) for word in tables] or ask.up_to(up_to)
+    if quantiles and not count:
+        raise ValueError("--quantiles must be asked of a cube that counts rows: leave out --no-count.")
     for word in quantiles:
         _check_quantile(word, columns, wanted)
     try:
@@ -121,12 +123,21 @@ def release_cube(
         )
     finally:
         curator.dispose()
-    return show_cube(cube, quantiles, output, as_json)
+    with paid_and_stored(cube.retry_key, lambda: typer.echo(cube.to_json())):
+        show_cube(cube, quantiles, output, as_json)
+    return None
 
 
 def _free(folder: Path) -> bool:
-    """Whether a folder is empty or can be made: what is released is never written over."""
-    return not any(folder.iterdir()) if folder.is_dir() else folder.parent.is_dir() and not folder.exists()
+    """Whether a folder is empty or can be made, and files in it: what is released is never written over."""
+    if folder.is_dir():
+        check_writable(folder / "cube.json")
+        return not any(folder.iterdir())
+    if folder.exists() or not folder.parent.is_dir():
+        return False
+    folder.mkdir()
+    folder.rmdir()
+    return True
 
 
 def _listed(curator: Curator, word: str) -> tuple[str, list[Any]]:
@@ -177,7 +188,7 @@ def show_cube(cube: Cube, quantiles: Words = [], output: str = "", as_json: bool
     if output:
         _save(cube, quantiles, Path(output))
     if as_json:
-        return show_json(cube.to_dict() | {"left": cube.left, "stored": cube.stored})
+        return show_json(cube.to_dict() | cube.payment())
     for answer in _answers(cube, quantiles).values():
         if sys.stdout.isatty():
             if len(answer.rows) <= MOST_SHOWN:
@@ -230,15 +241,8 @@ def _file(number: int, names: tuple[str, ...]) -> str:
 
 def _save(cube: Cube, quantiles: Words, folder: Path) -> None:
     """One .csv file a table, and the cube itself."""
-    try:
-        folder.mkdir(exist_ok=True)
-        (folder / "cube.json").write_text(json.dumps(cube.to_dict(), ensure_ascii=False), encoding="utf-8")
-        for name, answer in _answers(cube, quantiles).items():
-            with (folder / name).open("w", newline="", encoding="utf-8") as file:
-                write_answer(answer, file)
-    except OSError as error:
-        typer.echo(json.dumps(cube.to_dict(), ensure_ascii=False))
-        raise ValueError(
-            f"the tables could not be written to {str(folder)!r} ({error.strerror}). They are released all the same, "
-            "and the cube stands on standard output instead."
-        ) from error
+    folder.mkdir(exist_ok=True)
+    (folder / "cube.json").write_text(json.dumps(cube.to_dict(), ensure_ascii=False), encoding="utf-8")
+    for name, answer in _answers(cube, quantiles).items():
+        with (folder / name).open("w", newline="", encoding="utf-8") as file:
+            write_answer(answer, file)

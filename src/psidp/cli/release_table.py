@@ -63,14 +63,14 @@ def _many(flag: str, help: str) -> Any:
     return typer.Option(flag, help=help)
 
 
-@options.with_notions(*options.NOTIONS)
+@options.with_prices()
 def release_table(
     source: given.Source,
     notions: options.Notions,
     error: Annotated[
         Words, _many("--error", "10, count:10 or 'mean of cost:2.5:1000' (in 1,000 rows): instead of a price")
     ] = [],  # noqa: B006
-    unit_column: given.UnitColumn = "",
+    unit_column: given.UnitColumn = [],  # noqa: B006
     rows_are_units: given.RowsAreUnits = False,
     count: Annotated[bool, typer.Option("--count", help="how many rows")] = False,
     units: Annotated[bool, typer.Option("--units", help="how many different units")] = False,
@@ -176,8 +176,12 @@ def release_table(
         )
     finally:
         curator.dispose()
-    answer = publishing.published(answer, whole=whole, non_negative=non_negative, rounded=rounded, below=suppress_below)
-    return show_answer(answer, output, figure, as_json)
+    with publishing.paid_and_stored(answer.retry_key, lambda: publishing.write_answer(answer, sys.stdout)):
+        shown = publishing.published(
+            answer, whole=whole, non_negative=non_negative, rounded=rounded, below=suppress_below
+        )
+        show_answer(shown, output, figure, as_json)
+    return None
 
 
 def column_type(word: str) -> tuple[str, str]:
@@ -300,15 +304,16 @@ def show_answer(answer: Answer, output: str = "", figure: str = "", as_json: boo
     """The answer as a table, JSON or a file; its words beside it."""
     if output:
         publishing.save_answer(answer, output)
+    if as_json:
+        show_json(answer.to_dict() | answer.payment())
+    else:
+        if not sys.stdout.isatty() and not output:
+            publishing.write_answer(answer, sys.stdout)
+        else:
+            console.print(shown(answer))
+        typer.echo(answer.summary(), err=True)
     if figure:
         publishing.save_figure(answer, figure)
-    if as_json:
-        return show_json(answer.to_dict() | {"left": answer.left, "stored": answer.stored})
-    if not sys.stdout.isatty() and not output:
-        publishing.write_answer(answer, sys.stdout)
-    else:
-        console.print(shown(answer))
-    return typer.echo(answer.summary(), err=True)
 
 
 def shown(answer: Answer) -> Any:

@@ -41,7 +41,7 @@ def _option(flag: str, help: str) -> Any:
     return typer.Option(flag, help=help)
 
 
-@options.with_notions(*options.NOTIONS)
+@options.with_prices()
 def _stream(
     source: Annotated[str, typer.Argument(help="a .parquet, .csv or .duckdb file; with --engine a table's name")],
     name: Annotated[str, _option("--name", "what the stream is called in the ledger")],
@@ -55,7 +55,7 @@ def _stream(
     seal: Annotated[str, _option("--seal", "or a secret file of yours that keeps closed periods; with --dated")] = "",
     dated: Annotated[str, _option("--dated", "with --seal: the column of the day that a row is about")] = "",
     wait_hours: Annotated[float, _option("--wait-hours", "hours after its end that a period is published")] = 1.0,
-    unit_column: Annotated[str, _option("--unit-column", "names units of privacy, such as patient_id")] = "",
+    unit_column: given.UnitColumn = [],  # noqa: B006
     rows_are_units: Annotated[bool, _option("--rows-are-units", "every row is its own unit")] = False,
     count: Annotated[bool, _option("--count", "how many rows")] = False,
     units: Annotated[bool, _option("--units", "how many different units")] = False,

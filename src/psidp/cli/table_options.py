@@ -38,7 +38,9 @@ Words = list[str]
 Source = Annotated[
     str, typer.Argument(help="a .parquet, .csv or .duckdb file, or a folder; with --engine a table's name")
 ]
-UnitColumn = Annotated[str, typer.Option("--unit-column", help="names units of privacy, such as patient_id")]
+UnitColumn = Annotated[
+    Words, typer.Option("--unit-column", help="names units of privacy, such as patient_id; several do so together")
+]
 RowsAreUnits = Annotated[bool, typer.Option("--rows-are-units", help="every row is its own unit")]
 Where = Annotated[Words, typer.Option("--where", help="\"age >= 18 and ward in ('A', 'B')\"; may be repeated")]
 Weights = Annotated[

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from psidp.curator.estimate import Estimate
 from psidp.curator.groups import Key
-from psidp.curator.published import few, on_steps
+from psidp.curator.published import few, is_count, on_steps
 from psidp.errors import MissingExtraError
 from psidp.forms import check_form
 from psidp.guarantee import Guarantee
@@ -20,8 +20,6 @@ from psidp.guarantee import Guarantee
 __all__ = ["Answer", "packed", "unpacked"]
 
 FORM = "psidp-table-1"
-COUNTED = ("count", "units", "histogram of ")
-"""How the names of statistics begin that are below 0 for no table."""
 COLUMNS = ("statistic", "value", "standard_error", "lower", "upper", "flag")
 
 
@@ -33,6 +31,7 @@ class Answer:
         by: the columns that make groups. rows: each group's key with one estimate. guarantee: what all of it cost
         together. confidence: chance that an interval covers, each by itself. notes: what was asked and done.
         left: what the budget still holds, where there is one. stored: whether it was answered before, at no cost now.
+        retry_key: the key under which the ledger keeps it; "" without a ledger.
     """
 
     by: tuple[str, ...]
@@ -42,6 +41,7 @@ class Answer:
     notes: tuple[str, ...] = field(repr=False)
     left: str = ""
     stored: bool = False
+    retry_key: str = ""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         names = self.names
@@ -132,7 +132,7 @@ class Answer:
 
     def _counted(self, step: str) -> list[bool]:
         """Which rows hold counts; refused where none does."""
-        counted = [e.statistic in COUNTED or e.statistic.startswith(COUNTED[-1]) for _, e in self.rows]
+        counted = [is_count(e.statistic) for _, e in self.rows]
         if not any(counted):
             raise ValueError(
                 f"answer must hold counts, units or histograms for {step}, got "
@@ -168,9 +168,9 @@ class Answer:
         )
         return "\n".join(line for line in (*self.notes, paid, cost, self.left, bars) if line)
 
-    def settled(self, left: str, stored: bool) -> Self:
-        """The same answer with what the budget holds, and whether it was answered before."""
-        return replace(self, left=left, stored=stored)
+    def settled(self, left: str, stored: bool, retry_key: str = "") -> Self:
+        """The same answer with what the budget holds, whether it was answered before, and its key in the ledger."""
+        return replace(self, left=left, stored=stored, retry_key=retry_key)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values."""
@@ -190,7 +190,11 @@ class Answer:
 
     def to_json(self) -> str:
         """The answer as JSON."""
-        return json.dumps(self.to_dict() | {"left": self.left, "stored": self.stored}, ensure_ascii=False)
+        return json.dumps(self.to_dict() | self.payment(), ensure_ascii=False)
+
+    def payment(self) -> dict[str, Any]:
+        """What the ledger knows of it, as plain values."""
+        return {"left": self.left, "stored": self.stored, "retry_key": self.retry_key}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:

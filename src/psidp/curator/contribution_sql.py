@@ -12,8 +12,9 @@ from operator import and_
 from typing import Any
 
 from psidp.curator.ask import Aggregate
-from psidp.curator.period_cap import OWNER, PERIOD, UNIT, PeriodCap
+from psidp.curator.period_cap import PERIOD, PeriodCap
 from psidp.curator.row_sql import Coordinate, coordinates, ibis_library, number, real, stairs, usable, whole
+from psidp.curator.unit import Unit, named_units, owners, same_unit, units_in, with_units
 from psidp.mechanism.clipping import SHIFT, IntegerGrid
 
 __all__ = ["BIN", "SIZES", "Totals", "key_name"]
@@ -33,7 +34,7 @@ class Totals:
     """Exact integer totals by group of aggregates that share one grouping: those without bins, or one with.
 
     Args:
-        rows: the table after every filter. unit: its column that names units, or None where each row is its own.
+        rows: the table after every filter. unit: its column or columns that name units, or None where each row is one.
         by: the columns that make groups. parts: the aggregates with their lattices. narrow: the engine adds up 64-bit
         integers in 64 bits, and has to be told to use more. measured: numbers of the aggregates for which units are
         counted by the size of their norm. period: the column that numbers periods, in each of which a unit has a norm
@@ -41,7 +42,7 @@ class Totals:
     """
 
     rows: Any
-    unit: str | None
+    unit: Unit
     by: tuple[str, ...]
     parts: tuple[tuple[Aggregate, IntegerGrid], ...]
     narrow: bool = False
@@ -91,13 +92,11 @@ class Totals:
 
     def _prepared(self, flat: Sequence[Coordinate]) -> Any:
         """Only what is needed, under names of ours: unit, keys, bin, and what is summed."""
-        rows, first = self.rows, self.parts[0][0]
-        if self.unit is not None:
-            rows = rows.filter(rows[self.unit].notnull())
+        rows, first = with_units(self.rows, self.unit), self.parts[0][0]
         if first.edges:
             rows = rows.filter(usable(rows[first.column]))
         chosen = {key_name(i): rows[name] for i, name in enumerate(self.by)}
-        chosen |= {UNIT: rows[self.unit]} if self.unit is not None else {}
+        chosen |= named_units(rows, self.unit)
         chosen |= {PERIOD: rows[self.period]} if self.period is not None else {}
         if first.edges:
             inner = [real(edge) for edge in first.edges[1:-1]]
@@ -107,7 +106,7 @@ class Totals:
     def _cells(self, rows: Any, flat: Sequence[Coordinate]) -> Any:
         """A unit's integers in each group it touches."""
         sums = {f"c{i}": self._over_rows(rows, f"c{i}", c) for i, c in enumerate(flat)}
-        names = [UNIT, *self.groups]
+        names = [*units_in(rows), *self.groups]
         cells = rows.group_by(names).aggregate(**sums)
         return cells.select(*names, **{f"c{i}": c.of_unit(cells[f"c{i}"]) for i, c in enumerate(flat)})
 
@@ -126,11 +125,11 @@ class Totals:
             squared = cells.mutate(**small, **large)
             added = {f"s{j}": _together(squared[f"q{j}"], squared[f"b{j}"]) for j in range(len(self.parts))}
             return squared.mutate(**added)
-        squared = cells.select(UNIT, **small, **large)
+        squared = cells.select(*units_in(cells), **small, **large)
         sums = {name: self._sum(squared[name]) for name in small} | {name: squared[name].sum() for name in large}
-        units = squared.group_by(UNIT).aggregate(**sums)
+        units = squared.group_by(units_in(squared)).aggregate(**sums)
         added = {f"s{j}": _together(units[f"q{j}"], units[f"b{j}"]) for j in range(len(self.parts))}
-        return units.select(UNIT, **added)
+        return units.select(*units_in(units), **added)
 
     def _vector(self, cells: Any, j: int) -> list[Any]:
         """The columns of cells that belong to an aggregate."""
@@ -143,11 +142,13 @@ class Totals:
         cells = cap.in_buckets(cells)
         shifts = {j: shift for j in range(len(self.parts)) if (shift := self._shift(j))}
         squares = {f"s{j}": _wide_square(self._vector(cells, j)) for j in range(len(self.parts)) if j not in shifts}
-        sums = {name: square.sum().over(cap.of_period()) for name, square in squares.items()} if self.by else squares
+        sums = (
+            {name: square.sum().over(cap.of_period(cells)) for name, square in squares.items()} if self.by else squares
+        )
         for j, shift in shifts.items():  # c is rows times 2^shift: rows are squared, in 64 bits
             rows = cells[f"c{j}"] >> shift
             square = rows * rows
-            sums[f"s{j}"] = self._sum(square).over(cap.of_period()) if self.by else square
+            sums[f"s{j}"] = self._sum(square).over(cap.of_period(cells)) if self.by else square
         cells = cap.kept(cells.mutate(**sums, **cap.seen(cells)))
         beyond = {f"s{j}": self._beyond(cells[f"s{j}"], j, shift) for j, shift in shifts.items()}
         return self._with_weights(cells.mutate(**beyond))
@@ -176,8 +177,8 @@ class Totals:
         tried = self._with_weights(norms)
         if not self.groups:
             return tried
-        units = tried.select(**{OWNER: tried[UNIT]}, **{f"w{j}": tried[f"w{j}"] for j in range(len(self.parts))})
-        return cells.inner_join(units, cells[UNIT] == units[OWNER])
+        units = tried.select(**owners(tried), **{f"w{j}": tried[f"w{j}"] for j in range(len(self.parts))})
+        return cells.inner_join(units, same_unit(cells, units))
 
     def _added(self, weighted: Any) -> dict[str, Any]:
         """What each cell adds to the totals."""

@@ -3,6 +3,7 @@
 from psidp.curator.ask import Aggregate
 from psidp.curator.calendar import Calendar
 from psidp.curator.query import Query, can_clip
+from psidp.curator.unit import Unit, columns_of
 from psidp.strategies import Participation
 
 __all__ = ["CAPPED", "can_cap", "counted_words"]
@@ -16,9 +17,7 @@ ONE_ROW = (
 )
 
 
-def can_cap(
-    unit: str | None, groups: int, promise: Participation, calendar: Calendar, aggregate: Aggregate
-) -> bool:  # fmt: skip
+def can_cap(unit: Unit, groups: int, promise: Participation, calendar: Calendar, aggregate: Aggregate) -> bool:
     """Whether the cap can leave out something of an aggregate: periods of a unit, or what it has in one of them."""
     return unit is not None and (_leaves_out(promise, calendar.periods) or can_clip(unit, groups, aggregate))
 
@@ -28,13 +27,13 @@ def counted_words(query: Query, promise: Participation, calendar: Calendar, *, s
     if query.unit is None:
         return "Every row counts, in one period."
     unit, every, clipped = query.guarantee.unit, calendar.every, [a for a in query.asks if query.can_clip(a)]
-    left_out = _leaves_out(promise, calendar.periods)
+    missing, left_out = " or ".join(map(repr, columns_of(query.unit))), _leaves_out(promise, calendar.periods)
     where = _periods(promise, every, sealed) if left_out else f"every {every}"
     worth = f", with at most {_worth(clipped)} in each" if clipped else ""
-    said = [f"one {unit} counts in {where}{worth}.", f"Rows without {query.unit!r} do not count."]
+    said = [f"one {unit} counts in {where}{worth}.", f"Rows without {missing} do not count."]
     if not (left_out or clipped):
         return " ".join([said[0][0].upper() + said[0][1:], *said[1:]])
-    said[1] = f"What it has beyond that, and rows without {query.unit!r}, are in no number."
+    said[1] = f"What it has beyond that, and rows without {missing}, are in no number."
     said.append("How much this takes away is not measured, and no interval holds it.")
     if promise.at_most is not None and promise.at_most < calendar.periods:
         all_of_them = "its one" if promise.at_most == 1 else f"all {promise.at_most}"

@@ -47,7 +47,8 @@ class Cube:
         plans: the noise of each layer. residuals: noisy coefficients of each layer. guarantee: what all of it cost
         together. confidence: chance that an interval covers. notes: what was asked and done. lost: which share of all
         rows clipping took at most, as far as noise lets one see; nan where that was not measured. left: what the budget
-        still holds. stored: whether it was answered before. excess: how many rows that share is.
+        still holds. stored: whether it was answered before. excess: how many rows that share is. retry_key: the key
+        under which the ledger keeps it; "" without a ledger.
     """
 
     columns: tuple[CubeColumn, ...]
@@ -62,6 +63,7 @@ class Cube:
     left: str = ""
     stored: bool = False
     excess: float = inf
+    retry_key: str = ""
 
     @property
     def marginals(self) -> Marginals:
@@ -175,9 +177,9 @@ class Cube:
         rows = [(key, e) for key, line in zip(keys, judged, strict=True) for e in line]
         return self._answer(groups, rows, f"Quantiles of {column}.")
 
-    def settled(self, left: str, stored: bool) -> Self:
-        """The same cube with what the budget holds, and whether it was answered before."""
-        return replace(self, left=left, stored=stored)
+    def settled(self, left: str, stored: bool, retry_key: str = "") -> Self:
+        """The same cube with what the budget holds, whether it was answered before, and its key in the ledger."""
+        return replace(self, left=left, stored=stored, retry_key=retry_key)
 
     def summary(self) -> str:
         """What was asked, what it cost, and what is left."""
@@ -216,7 +218,11 @@ class Cube:
 
     def to_json(self) -> str:
         """The cube as JSON, from which `Cube.from_dict(json.loads(...))` makes it again."""
-        return json.dumps(self.to_dict() | {"left": self.left, "stored": self.stored}, ensure_ascii=False)
+        return json.dumps(self.to_dict() | self.payment(), ensure_ascii=False)
+
+    def payment(self) -> dict[str, Any]:
+        """What the ledger knows of it, as plain values."""
+        return {"left": self.left, "stored": self.stored, "retry_key": self.retry_key}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from psidp.curator.ask import Aggregate
 from psidp.curator.cube_sql import Layer
+from psidp.curator.unit import Unit
 from psidp.maths.sensitivity import Adjacency
 from psidp.strategies.haar import Haar
 from psidp.strategies.marginals import Marginals, Table
@@ -45,7 +46,7 @@ def priced(
     errors: Errors | None,
     balance: Balance,
     contribution: float,
-    unit: str | None,
+    unit: Unit,
     adjacency: Adjacency,
 ) -> tuple[tuple[ResidualPlan, ...], float]:
     """The noise of every layer, in rows, and what all tables cost together."""
@@ -130,7 +131,7 @@ def _shared(
     return plans, cost
 
 
-def _times(plan: ResidualPlan, unit: str | None, adjacency: Adjacency, pure: bool) -> float:
+def _times(plan: ResidualPlan, unit: Unit, adjacency: Adjacency, pure: bool) -> float:
     """How much further than one row that joins a unit can move, for each row's worth that it may add.
 
     Replacing a unit: twice, in general. Replacing one row of a count: sqrt(2 (psi^2 - g))/psi, g the least product of

@@ -18,6 +18,7 @@ from psidp.curator.filters import condition, in_words
 from psidp.curator.groups import PrivateGroups, key_tuples, public_groups, refuse_own_groups
 from psidp.curator.query import AUTO_SHARE, check_asks, check_clipping_share, need_column, rows_in_words
 from psidp.curator.readings import Reading
+from psidp.curator.unit import Unit, columns_of, pinned, unit_words
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency
 from psidp.mechanism.residual_release import check_noise
@@ -42,16 +43,17 @@ class CubeQuery:
     """Tables over columns with public values, what is measured in their cells, and the noise that this gets.
 
     Args:
-        table: the Ibis table. unit: column that names the units of privacy, or None where each row is one. columns: the
-        cube's columns. plans: the noise of each layer, in rows. measures: what is asked of every cell. where, some: the
-        condition, and in words. guarantee: the price of all of it. contribution: rows' worth that a unit may add; 1
-        where it is to be chosen (auto). bound: how a unit's rows are measured. clipping_share: part of psi^2 that goes
-        into counting units by their size. wanted: the wanted error of each table, where errors are wanted. reads: the
-        types in which untyped columns are read. readings: how where and the columns read those without a type.
+        table: the Ibis table. unit: column or columns that name the units of privacy, or None where each row is one.
+        columns: the cube's columns. plans: the noise of each layer, in rows. measures: what is asked of every cell.
+        where, some: the condition, and in words. guarantee: the price of all of it. contribution: rows' worth that a
+        unit may add; 1 where it is to be chosen (auto). bound: how a unit's rows are measured. clipping_share: part of
+        psi^2 that goes into counting units by their size. wanted: the wanted error of each table, where errors are
+        wanted. reads: the types in which untyped columns are read. readings: how where and the columns read those
+        without a type.
     """
 
     table: Any
-    unit: str | None
+    unit: Unit
     columns: tuple[CubeColumn, ...]
     plans: tuple[ResidualPlan, ...]
     measures: tuple[Aggregate, ...]
@@ -120,7 +122,7 @@ class CubeQuery:
             "measures": [a.to_dict() for a in self.measures],
             "rows": rows_in_words(self.table, self.where),
             "schema": {name: str(kind) for name, kind in self.table.schema().items()},
-            "unit": self.unit,
+            "unit": pinned(self.unit),
             "guarantee": self.guarantee.to_dict(),
             "contribution": "auto" if self.auto else self.contribution,
             "clipping_share": self.clipping_share,
@@ -133,7 +135,7 @@ class CubeQuery:
 
 def cube_question(
     table: Any,
-    unit: str | None,
+    unit: Unit,
     *,
     columns: Mapping[str, Any],
     tables: UpTo | Iterable[str | Sequence[str]],
@@ -185,7 +187,7 @@ def cube_question(
 
 
 def _check_choices(
-    psi: Any, errors: Any, balance: Any, contribution: Any, bound: Any, confidence: Any, unit: str | None
+    psi: Any, errors: Any, balance: Any, contribution: Any, bound: Any, confidence: Any, unit: Unit
 ) -> None:
     if (psi is None) == (errors is None):
         raise ValueError(
@@ -212,21 +214,21 @@ def _check_choices(
 
 
 def _columns(
-    columns: Mapping[str, Any], table: Any, unit: str | None, source: Any, untyped: frozenset[str]
+    columns: Mapping[str, Any], table: Any, unit: Unit, source: Any, untyped: frozenset[str]
 ) -> tuple[dict[str, str], tuple[CubeColumn, ...]]:
     """The columns with their public values, and the types in which untyped ones are read."""
     if not (isinstance(columns, Mapping) and columns):
         raise TypeError(
             'columns must map names to public values, such as {"ward": ["A", "B"], "age": ask.bins([0, 18])}.'
         )
+    if unit is not None and set(columns_of(unit)) <= set(columns):
+        raise ValueError(
+            f"columns must not name the unit's own column, got {unit_words(unit)!r}: every cell would be one unit."
+        )
     reads: dict[str, str] = {}
     found = []
     for name, values in columns.items():
         need_column(name, table.schema(), "columns")
-        if name == unit:
-            raise ValueError(
-                f"columns must not name the unit's own column, got {name!r}: every cell would be one unit."
-            )
         if isinstance(values, PrivateGroups):
             raise ValueError(
                 f"values of {name!r} must be public in a cube: its noise is planned before any row is read."

@@ -17,10 +17,10 @@ from psidp.curator.contribution_sql import SIZES
 from psidp.curator.cube_columns import CubeColumn, with_codes
 from psidp.curator.cube_weights import FULL, OWN, SIZE, ImageBound, RowBound, with_words
 from psidp.curator.engine import Engine
-from psidp.curator.period_cap import OWNER, UNIT
 from psidp.curator.query import check_unit
 from psidp.curator.row_sql import amount_steps, centred_steps, ibis_library, usable, whole
 from psidp.curator.temp_table import creation, stored
+from psidp.curator.unit import Unit, named_units, same_unit, with_units
 from psidp.mechanism.clipping import IntegerGrid
 
 __all__ = ["CubeTotals", "ImageBound", "Layer", "RowBound"]
@@ -110,8 +110,8 @@ class CubeTotals:
     """Exact totals of a cube's tables, sum over units of w_u times what its rows add.
 
     Args:
-        rows: the table after every filter, columns read in their types. unit: its column that names units, or None
-        where each row is its own and has weight 1. columns: the cube's columns. tables: which of them each table has,
+        rows: the table after every filter, columns read in their types. unit: its column or columns that name units, or
+        None where each row is one and has weight 1. columns: the cube's columns. tables: which of them each table has,
         as ascending numbers; () is the total. layers: what a row adds. bound: how units are weighed.
         measured: whether units are counted by their size as well.
 
@@ -121,7 +121,7 @@ class CubeTotals:
     """
 
     rows: Any
-    unit: str | None
+    unit: Unit
     columns: tuple[CubeColumn, ...]
     tables: tuple[tuple[int, ...], ...]
     layers: tuple[Layer, ...]
@@ -228,11 +228,9 @@ class CubeTotals:
 
     def _coded(self) -> Any:
         """Rows that count: unit, keys and bins as numbers k0, k1, ..., and what they add, v0, v1, ..."""
-        rows = self._keyed()
-        if self.unit is not None:
-            rows = rows.filter(rows[self.unit].notnull())
+        rows = with_units(self._keyed(), self.unit)
         more = {f"v{j}": layer.value(rows).cast("!int32") for j, layer in enumerate(self.layers)}
-        return with_codes(rows, self.columns, more | ({UNIT: rows[self.unit]} if self.unit is not None else {}))
+        return with_codes(rows, self.columns, more | named_units(rows, self.unit))
 
     def _weighted(self, rows: Any) -> Any:
         """Rows that count, with what they add times their unit's weight."""
@@ -240,7 +238,7 @@ class CubeTotals:
         if self.bound is None:
             return rows.select(*codes, *(f"v{j}" for j in range(len(self.layers))))
         units = self.bound.weights(rows, self.columns)
-        rows = rows.inner_join(units, rows[UNIT] == units[OWNER])
+        rows = rows.inner_join(units, same_unit(rows, units))
         more = {SIZE: rows[SIZE], OWN: rows[OWN]} if self.measured else {}
         added = {f"v{j}": _product(rows, j, layer) for j, layer in enumerate(self.layers)}
         return rows.select(*codes, **more, **added)

@@ -11,8 +11,8 @@ from operator import add, or_
 from typing import Any, ClassVar
 
 from psidp.curator.cube_columns import CubeColumn, finished, listed
-from psidp.curator.period_cap import OWNER, UNIT
 from psidp.curator.row_sql import ibis_library, real, whole
+from psidp.curator.unit import owners, same_unit, units_in
 
 __all__ = ["FULL", "MOST_COLUMNS", "OWN", "SIZE", "ImageBound", "RowBound", "with_words"]
 
@@ -56,7 +56,7 @@ class RowBound:
 
     def weights(self, rows: Any, columns: Sequence[CubeColumn]) -> Any:
         """One row a unit, its size and its weight beside it."""
-        units = rows.group_by(UNIT).aggregate(size=rows.count())
+        units = rows.group_by(units_in(rows)).aggregate(size=rows.count())
         return weighed(units.mutate(own=units.size), self.most)
 
 
@@ -113,21 +113,22 @@ class ImageBound:
 
     def weights(self, rows: Any, columns: Sequence[CubeColumn]) -> Any:
         """One row a unit, with size and weight; rows are coded, and stored, since they are read several times."""
-        units = rows.group_by(UNIT).aggregate(size=rows.count())
+        unit = units_in(rows)
+        units = rows.group_by(unit).aggregate(size=rows.count())
         many = units.filter(units.size > whole(self.block))
-        many = many.select(owner=many[UNIT], parts=self._parts(many.size))
+        many = many.select(**owners(many), parts=self._parts(many.size))
         words = [f"x{i}" for i in range(len(_layout(columns)))]
-        few = finished(rows.anti_join(many, rows[UNIT] == many.owner), [UNIT, *words])
-        dealt = finished(rows.inner_join(many, rows[UNIT] == many.owner), [UNIT, *words, "parts"])
-        place = ibis_library().row_number().over(group_by=UNIT, order_by=words).cast("!int64")
+        few = finished(rows.anti_join(many, same_unit(rows, many)), [*unit, *words])
+        dealt = finished(rows.inner_join(many, same_unit(rows, many)), [*unit, *words, "parts"])
+        place = ibis_library().row_number().over(group_by=unit, order_by=words).cast("!int64")
         dealt = dealt.mutate(place=place)
-        dealt = dealt.select(UNIT, *words, part=dealt.place % dealt.parts)
-        blocks = self._roots(dealt, [UNIT, "part"], words, columns)
-        added = blocks.group_by(UNIT).aggregate(size=blocks["root"].sum().cast("!int64"))
-        whole_units = self._roots(few, [UNIT], words, columns)
-        sizes = whole_units.select(UNIT, size=whole_units["root"].cast("!int64")).union(added)
-        own = units.select(**{OWNER: units[UNIT], OWN: units["size"]})
-        sizes = finished(sizes.inner_join(own, sizes[UNIT] == own[OWNER]), [UNIT, SIZE, OWN])
+        dealt = dealt.select(*unit, *words, part=dealt.place % dealt.parts)
+        blocks = self._roots(dealt, [*unit, "part"], words, columns)
+        added = blocks.group_by(unit).aggregate(size=blocks["root"].sum().cast("!int64"))
+        whole_units = self._roots(few, unit, words, columns)
+        sizes = whole_units.select(*unit, size=whole_units["root"].cast("!int64")).union(added)
+        own = units.select(**owners(units), **{OWN: units["size"]})
+        sizes = finished(sizes.inner_join(own, same_unit(sizes, own)), [*unit, SIZE, OWN])
         return weighed(sizes, self.most)
 
     def _parts(self, size: Any) -> Any:
@@ -216,7 +217,7 @@ def weighed(units: Any, most: int) -> Any:
     weight = ibis_library().cases(
         (tried.size <= whole(most // FULL), whole(FULL)), (fits, tried.tried), else_=tried.tried - whole(1)
     )
-    return tried.select(owner=tried[UNIT], size=tried["size"], own=tried[OWN], weight=weight.cast("int32"))
+    return tried.select(**owners(tried), size=tried["size"], own=tried[OWN], weight=weight.cast("int32"))
 
 
 def _quotient(size: Any, most: int) -> Any:

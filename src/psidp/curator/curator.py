@@ -26,7 +26,8 @@ from psidp.curator.price import Wanted, price_of, priced_by_error, psi_of_notion
 from psidp.curator.public_table import joined_table
 from psidp.curator.query import CLIPPING_SHARE, Query, check_unit, question
 from psidp.curator.stream import WAIT, Stream
-from psidp.curator.stream_question import check_groups, check_wait, place_of, stream_question
+from psidp.curator.stream_question import check_groups, check_wait, place_of, stream_question, table_words
+from psidp.curator.unit import columns_of, pinned, unit_of
 from psidp.maths.notion import Notions, spelled_out
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.strategies.residual_plan import Balance
@@ -48,8 +49,8 @@ class Curator:
     Args:
         table: an Ibis table; a path to .parquet, .csv or .duckdb, a folder, a pattern or a list of files; a pandas,
             Polars or Arrow frame; or with `engine` a table's name.
-        unit: the column that names units of privacy, such as "patient_id"; None where every row is one. Rows without a
-            unit do not count.
+        unit: the column that names units of privacy, such as "patient_id"; several that do so together, such as
+            ("carrier", "day"); None where every row is one. Rows without a unit, or a part of it, do not count.
         ledger: a psidp.Ledger. budget: the budget in it that pays.
         adjacency: "add-remove" or "replace-one"; the budget's unless told.
         protects: whose data is protected, in words; the budget's unless told, else the unit column's name.
@@ -74,7 +75,7 @@ class Curator:
     def __init__(
         self,
         table: Any,
-        unit: str | None,
+        unit: str | Sequence[str] | None,
         *,
         ledger: Any = None,
         budget: str | None = None,
@@ -92,13 +93,13 @@ class Curator:
             raise TypeError(f"ledger must be a psidp.Ledger, such as psidp.Ledger({str(ledger)!r}).")
         terms = None if ledger is None else ledger.budget(budget)
         source = open_source(table, name=name, engine=engine, types=types)
-        self.table, self.untyped = source.table, source.untyped
+        self.table, self.untyped, self._first = source.table, source.untyped, source.table
         if missing is not None:
             self.table = without_words(self.table, {*self.untyped, *(types or ())}, missing)
-        check_unit(unit, self.table.schema())
+        self.unit, self.same_unit = unit_of(unit), same_unit
+        check_unit(self.unit, self.table.schema())
         if ledger is not None:
-            ledger.check_unit(budget, unit, same_unit)
-        self.unit, self.same_unit = unit, same_unit
+            ledger.check_unit(budget, pinned(self.unit), same_unit)
         self.ledger, self.budget = ledger, budget
         self.adjacency: Adjacency = check_adjacency(adjacency or (terms.adjacency if terms else "add-remove"))
         if self.adjacency == "zero-out":
@@ -106,7 +107,8 @@ class Curator:
                 'adjacency must be "add-remove" or "replace-one" for a table, got adjacency="zero-out": it is for '
                 "trainings that go by the position of a record."
             )
-        words = protects or (terms.unit if terms else (unit or "record").removesuffix("_id"))
+        named = " and ".join(name.removesuffix("_id") for name in columns_of(self.unit)) or "record"
+        words = protects or (terms.unit if terms else named)
         self.protects: str = check_text("protects", words)
         self._engine = Engine(self.table)
         self._opened = self.table is not table
@@ -268,6 +270,7 @@ class Curator:
         calendar = Calendar(every, as_date("since", since), periods)
         promise = stream_question(asked, calendar, at_most, apart, each)
         place = place_of(asked, self.table.schema(), self.untyped, arrived, totals, dated, seal)
+        place = place._replace(table=table_words(self._first, self._source))
         return Stream(
             name, asked, self._engine, calendar, promise, place, untyped=place.column in self.untyped, windows=windows,
             wait=check_wait(wait), ledger=self.ledger, budget=self.budget, same_unit=self.same_unit,

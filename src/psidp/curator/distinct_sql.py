@@ -11,8 +11,8 @@ from typing import Any
 from psidp.curator.aggregate import Aggregate
 from psidp.curator.column_types import with_keys
 from psidp.curator.contribution_sql import key_name
-from psidp.curator.period_cap import OWNER, UNIT
 from psidp.curator.row_sql import Coordinate, coordinates, ibis_library, real, whole
+from psidp.curator.unit import Unit, named_units, owners, same_unit, units_in, with_units
 from psidp.mechanism.clipping import IntegerGrid
 
 __all__ = ["DistinctTotals"]
@@ -27,7 +27,7 @@ class DistinctTotals:
     """Exact totals by group of one `ask.distinct`, in steps of 2^-20; the same names as `Totals` has."""
 
     rows: Any
-    unit: str | None
+    unit: Unit
     by: tuple[str, ...]
     aggregate: Aggregate
 
@@ -66,11 +66,12 @@ class DistinctTotals:
         if self.unit is None:
             pairs = rows.select(**names).distinct()
             return self._added(pairs.mutate(s=whole(WHOLE)))
-        rows = rows.filter(rows[self.unit].notnull())
-        owned = rows.select(**{UNIT: rows[self.unit]}, **{n: rows[c.get_name()] for n, c in names.items()}).distinct()
-        units = owned.group_by(UNIT).aggregate(m=owned.count())
-        weights = units.select(**{OWNER: units[UNIT], "w": self._weight(units.m)})
-        joined = owned.inner_join(weights, owned[UNIT] == weights[OWNER])
+        rows = with_units(rows, self.unit)
+        owned = rows.select(**named_units(rows, self.unit), **{n: rows[c.get_name()] for n, c in names.items()})
+        owned = owned.distinct()
+        units = owned.group_by(units_in(owned)).aggregate(m=owned.count())
+        weights = units.select(**owners(units), w=self._weight(units.m))
+        joined = owned.inner_join(weights, same_unit(owned, weights))
         pairs = joined.group_by([*self.groups, VALUE]).aggregate(s=joined.w.sum())
         capped = ibis_library().cases((pairs.s >= whole(WHOLE), whole(WHOLE)), else_=pairs.s.cast("!int64"))
         return self._added(pairs.mutate(s=capped))

@@ -242,7 +242,8 @@ def _spelled(value: Any) -> Any:
     """A key in the one spelling it has: PostgreSQL shows 1.0 or 1.000 for equal numbers, whichever row it met."""
     if not isinstance(value, Decimal):
         return value
-    return value.quantize(Decimal(1)) if value == value.to_integral_value() else value.normalize()
+    text = f"{value:f}"  # every digit, where arithmetic on decimals rounds to 28
+    return Decimal(text.rstrip("0").rstrip(".") if "." in text else text)
 
 
 def _unit_sizes(asked: Query, engine: Engine, groups: tuple[Key, ...]) -> Sizes:

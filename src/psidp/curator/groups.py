@@ -19,9 +19,9 @@ import numpy as np
 from psidp.curator.column_types import check_kind
 from psidp.curator.contribution_sql import key_name
 from psidp.curator.engine import open_table
-from psidp.curator.period_cap import UNIT
 from psidp.curator.row_sql import ibis_library, stairs, whole
 from psidp.curator.source_files import paths_in, source_files
+from psidp.curator.unit import Unit, named_units, owners, same_unit, units_in, with_units
 from psidp.maths.thresholding import kappa_from_threshold, threshold_from_kappa
 from psidp.mechanism.clipping import IntegerGrid
 from psidp.symbols import symbol
@@ -98,20 +98,20 @@ class PrivateGroups:
         """The kappa that a threshold really has."""
         return kappa_from_threshold(threshold - grid, sigma, self._weights())
 
-    def expression(self, rows: Any, unit: str | None, by: Sequence[str]) -> Any:
+    def expression(self, rows: Any, unit: Unit, by: Sequence[str]) -> Any:
         """Every key in the data with the sum of its units' w_m in lattice steps; its rows, where they are units."""
         names = {key_name(i): rows[column] for i, column in enumerate(by)}
         if unit is None:
             cells = rows.select(**names)
             return cells.group_by(list(names)).aggregate(c0=cells.count())
-        kept = rows.filter(rows[unit].notnull())
-        cells = kept.select(**{UNIT: kept[unit]}, **{n: kept[c] for n, c in zip(names, by, strict=True)})
-        cells = cells.group_by([UNIT, *names]).aggregate(rows=cells.count())
-        touched = cells.group_by(UNIT).aggregate(m=cells.count())
+        kept = with_units(rows, unit)
+        cells = kept.select(**named_units(kept, unit), **{n: kept[c] for n, c in zip(names, by, strict=True)})
+        cells = cells.group_by([*units_in(cells), *names]).aggregate(rows=cells.count())
+        touched = cells.group_by(units_in(cells)).aggregate(m=cells.count())
         touched = touched.filter(touched.m <= whole(self.at_most))
         edges = [whole(m) for m in range(2, self.at_most + 1)]
-        light = touched.select(owner=touched[UNIT], w=stairs(touched.m, edges, self.steps))
-        joined = cells.inner_join(light, cells[UNIT] == light.owner)
+        light = touched.select(**owners(touched), w=stairs(touched.m, edges, self.steps))
+        joined = cells.inner_join(light, same_unit(cells, light))
         return joined.group_by(list(names)).aggregate(c0=joined.w.sum().cast("decimal(38, 0)"))
 
     def _weights(self) -> list[float]:

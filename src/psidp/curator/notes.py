@@ -12,6 +12,7 @@ from psidp.curator.execute import Drawn, Part
 from psidp.curator.groups import Key
 from psidp.curator.query import AUTO_SHARE, Query
 from psidp.curator.readings import readings_words, unread
+from psidp.curator.unit import Unit, columns_of
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import clipped_vector
 
@@ -139,9 +140,10 @@ def hardly_private(guarantee: Guarantee) -> tuple[str, ...]:
     )
 
 
-def nobodys(unit: str) -> str:
+def nobodys(unit: Unit) -> str:
     """What becomes of rows that have no unit; how many they are is not for free."""
-    return f"{NOBODYS}{unit!r} is missing belong to nobody and are left out of every number."
+    missing = " or ".join(map(repr, columns_of(unit)))
+    return f"{NOBODYS}{missing} is missing belong to nobody and are left out of every number."
 
 
 def chosen_bounds_words(drawn: Drawn) -> list[str]:

@@ -1,5 +1,6 @@
 """Payment: a release is prepared, paid for through the ledger, drawn and stored, in this order."""
 
+import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from typing import Any, Protocol, Self, TypeVar
 from psidp.curator.cube_query import CubeQuery
 from psidp.curator.query import Query
 from psidp.curator.question_text import question_text
+from psidp.curator.unit import Unit, pinned, unit_words
+from psidp.errors import LedgerError
 from psidp.guarantee import Guarantee
 from psidp.ledger.actor import CLIPPED
 from psidp.ledger.balance import EVERYBODY
@@ -28,20 +31,22 @@ class Paid(Protocol):
     def to_dict(self) -> dict[str, Any]:
         """It as plain values."""
 
-    def settled(self, left: str, stored: bool) -> Self:
-        """It with what the budget holds, and whether it was answered before."""
+    def settled(self, left: str, stored: bool, retry_key: str = "") -> Self:
+        """It with what the budget holds, whether it was answered before, and its key in the ledger."""
 
 
 Given = TypeVar("Given", bound=Paid)
+MADE = "release-"
+"""How keys begin that are made for releases without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """The ledger and budget that pay, the column that names the units, and the table's name, where it has one."""
+    """The ledger and budget that pay, what names the units, and the table's name, where it has one."""
 
     ledger: Any
     budget: str
-    unit: str | None
+    unit: Unit
     same_unit: str
     table: str = ""
 
@@ -59,10 +64,11 @@ class Payer:
         Args:
             asked: the question. prepare: everything that can fail without a cost; what it returns draws. read: the
             answer from plain values. words: the question in short, where no purpose is given. purpose, retry_key: for
-            the ledger.
+            the ledger; a key is made where none is given, so that every answer is stored before it is shown.
         """
+        retry_key = retry_key or f"{MADE}{secrets.token_hex(8)}"
         guarantee = asked.guarantee
-        event = {"kind": "guarantee", "unit_column": self.unit, "same_unit": self.same_unit, CLIPPED: True}
+        event = {"kind": "guarantee", "unit_column": pinned(self.unit), "same_unit": self.same_unit, CLIPPED: True}
         if self.ledger.needs_approval(self.budget, guarantee):
             event["question"] = question_text(asked)  # an approval is for this question and no other
         spend = self.ledger.spend(
@@ -70,28 +76,30 @@ class Payer:
             guarantee,
             purpose=purpose or shorten(words),
             retry_key=retry_key,
-            request=asked.to_dict() if retry_key else None,
+            request=asked.to_dict(),
             event=event,
             table=self.table,
-            table_unit=self.unit or "",
+            table_unit=unit_words(self.unit),
         )
         with stopping("nothing was spent"):
             draw = None if self._settled(guarantee, retry_key) else prepare()
-        if retry_key:
-            kept = f"the spend stays, and the answer is stored under retry_key {retry_key!r}: ask again for it"
-            hold = held_back(kept)
-        else:
-            hold = stopping("the spend stays, and nothing was released: a retry_key would have let it go on")
-        with hold, spend as entry:
+        kept = f"the spend stays, and the answer is stored under retry_key {retry_key!r}: ask again for it"
+        with held_back(kept), spend as entry:
             values = entry.answer(lambda: (draw or prepare())().to_dict())
-        left = self.ledger.remaining(self.budget)
+        return read(values).settled(self._left(guarantee), entry.stored, retry_key)
+
+    def _left(self, guarantee: Guarantee) -> str:
+        """What the budget holds, in words; "" where the ledger cannot be read, since the answer is paid for."""
+        try:
+            left = self.ledger.remaining(self.budget)
+        except LedgerError:
+            return ""
         kappa = f" and kappa = {left.kappa:.3g}" if guarantee.kappa else ""
-        said = f"Budget {self.budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left."
-        return read(values).settled(said, entry.stored)
+        return f"Budget {self.budget!r} has psi = {digits_down(left.psi, 6):f}{kappa} left."
 
     def _settled(self, guarantee: Guarantee, retry_key: str) -> bool:
         """Whether the ledger will answer or refuse by itself, so that the engine need not work."""
-        if retry_key and self.ledger.answered(self.budget, retry_key):
+        if self.ledger.answered(self.budget, retry_key):
             return True
         left = self.ledger.remaining(self.budget)
         return not (guarantee.psi <= left.psi and guarantee.kappa <= left.kappa)

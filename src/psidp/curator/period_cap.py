@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from psidp.curator.row_sql import ibis_library, stairs, whole
+from psidp.curator.unit import units_in
 
-__all__ = ["OWNER", "PERIOD", "UNIT", "PeriodCap"]
+__all__ = ["PERIOD", "PeriodCap"]
 
-UNIT, OWNER, PERIOD, BUCKET, PLACE, EARLIEST = "unit", "owner", "period", "bucket", "place", "earliest"
+PERIOD, BUCKET, PLACE, EARLIEST = "period", "bucket", "place", "earliest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,15 @@ class PeriodCap:
         begun = stairs(cells[PERIOD], [whole(n) for n in self.buckets[1:]], self.buckets)
         return cells.mutate(**{BUCKET: begun.cast(cells[PERIOD].type())})
 
-    def of_period(self) -> Any:
+    def of_period(self, cells: Any) -> Any:
         """A unit's cells of one period."""
-        return self._back(0)
+        return self._back(cells, 0)
 
     def seen(self, cells: Any) -> dict[str, Any]:
         """What decides: the number of the period, or the unit's earliest period of those that must be without it."""
         if self.apart > 1:
-            return {EARLIEST: cells[PERIOD].first().over(self._back(self.apart - 1))}
-        return {} if self.buckets is None and self.at_most is None else {PLACE: _place(self._of_unit)}
+            return {EARLIEST: cells[PERIOD].first().over(self._back(cells, self.apart - 1))}
+        return {} if self.buckets is None and self.at_most is None else {PLACE: _place(self._of_unit(cells))}
 
     def kept(self, cells: Any) -> Any:
         """The cells that count, of those with what was `seen`."""
@@ -57,17 +58,18 @@ class PeriodCap:
         if self.at_most is None:
             return cells
         if self.apart > 1 or self.buckets is not None:
-            cells = cells.mutate(**{PLACE: _place([UNIT])})
+            cells = cells.mutate(**{PLACE: _place(units_in(cells))})
         return cells.filter(cells[PLACE] < whole(self.at_most))
 
-    @property
-    def _of_unit(self) -> list[str]:
+    def _of_unit(self, cells: Any) -> list[str]:
         """The columns whose cells are ordered by period: a unit's, or a unit's in a bucket."""
-        return [UNIT] if self.buckets is None else [UNIT, BUCKET]
+        return units_in(cells) if self.buckets is None else [*units_in(cells), BUCKET]
 
-    def _back(self, periods: int) -> Any:
+    def _back(self, cells: Any, periods: int) -> Any:
         """A unit's cells from so many periods before up to a cell's own period, all of that included."""
-        return ibis_library().range_window(group_by=self._of_unit, order_by=PERIOD, preceding=periods, following=0)
+        return ibis_library().range_window(
+            group_by=self._of_unit(cells), order_by=PERIOD, preceding=periods, following=0
+        )
 
 
 def _place(columns: list[str]) -> Any:

@@ -53,7 +53,14 @@ def psi_of_notion(psi: float | None, notions: Mapping[str, object], kappa: float
     given: dict[str, Any] = ({} if psi is None else {"psi": psi}) | {
         name: value for name, value in notions.items() if value is not None
     }
-    known = [name for names in NOTIONS for name in names]
+    if "sensitivity" in given or "sigma" in given:
+        raise TypeError(
+            "psi (price of a table) must be given as psi, as epsilon and delta or as another notion without a "
+            f"sensitivity, got {', '.join(given)}. The sensitivity follows from the measures, their bounds and the "
+            "contribution, and sigma from that and psi. To choose how accurate the numbers are, give the error that is "
+            "wanted."
+        )
+    known = [name for names in NOTIONS for name in names if "sigma" not in names]
     strange = [name for name in given if name not in known]
     if strange and len(given) > 1:
         raise TypeError(f"{strange[0]!r} is neither an argument nor a notion here; notions are {', '.join(known)}.")

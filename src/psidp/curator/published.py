@@ -3,19 +3,38 @@
 All of it looks at noisy numbers and public thresholds alone, so that it costs nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from math import floor, inf, isfinite, log10
+from re import compile
 from typing import Any
 
 from psidp.curator.estimate import Estimate
 
-__all__ = ["few", "noise_step", "on_steps"]
+__all__ = ["few", "is_count", "judge_of", "noise_step", "on_steps"]
 
 COUNTS = ("count", "units")
+COUNTED = compile(r"(top \d+ by )?(count|units)|histogram of .*")
+"""The names of statistics that are below 0 for no table."""
 MOST_NAMED = 20
 """Groups that a note names."""
+
+
+def is_count(statistic: str) -> bool:
+    """Whether a statistic of this name is a number of rows or units.
+
+    Examples:
+        >>> is_count("top 2 by count"), is_count("top 2 by sum of count")
+        (True, False)
+    """
+    return COUNTED.fullmatch(statistic) is not None
+
+
+def judge_of(statistics: Iterable[str]) -> str | None:
+    """The statistic by whose noisy value small groups are left out; None where there is none."""
+    known = set(statistics)
+    return next((name for name in COUNTS if name in known), None)
 
 
 def noise_step(estimate: Estimate) -> int | None:
@@ -62,8 +81,7 @@ def few(rows: Sequence[tuple[Any, Estimate]], below: float, by: Sequence[str]) -
         raise ValueError(
             f"below (the public threshold for a group's noisy count) must be in (0, inf), got below={below}."
         )
-    have = {e.statistic for _, e in rows}
-    judge = next((name for name in COUNTS if name in have), None)
+    judge = judge_of(e.statistic for _, e in rows)
     if judge is None:
         raise ValueError(
             "answer must hold a count or units for suppressed: ask for psidp.ask.count() in the same release."

@@ -18,6 +18,7 @@ from psidp.curator.engine import location
 from psidp.curator.filters import condition, in_words
 from psidp.curator.groups import Key, PrivateGroups, key_filter, key_tuples, public_groups, refuse_own_groups
 from psidp.curator.readings import Reading
+from psidp.curator.unit import Unit, columns_of, pinned, unit_words
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, clipped_vector
 from psidp.strategies.marginals import Marginals
@@ -54,16 +55,16 @@ class Query:
     """Aggregates of the rows that satisfy a condition, by group, at a price.
 
     Args:
-        table: the Ibis table. unit: column that names the units of privacy, or None where each row is one. asks: the
-        aggregates, each with its contribution. by: the columns that make groups. groups: the groups, or how to choose
-        them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words.
+        table: the Ibis table. unit: column or columns that name the units of privacy, or None where each row is one.
+        asks: the aggregates, each with its contribution. by: the columns that make groups. groups: the groups, or how
+        to choose them. where: the condition, or None. guarantee: the price of all of it. some: the condition in words.
         clipping_share: part of psi^2 that goes into measuring what clipping takes. reads: the types in which untyped
         columns are read. price: how the price came about, in words, where it was not said as psi. readings: how where
         and by read columns without a type.
     """
 
     table: Any
-    unit: str | None
+    unit: Unit
     asks: tuple[Aggregate, ...]
     by: tuple[str, ...]
     groups: tuple[Key, ...] | PrivateGroups
@@ -209,7 +210,7 @@ class Query:
             "rows": rows_in_words(self.table, self.where),
             **({"location": found} if (found := location(self.table.get_backend())) else {}),
             "schema": {name: str(kind) for name, kind in self.table.schema().items()},
-            "unit": self.unit,
+            "unit": pinned(self.unit),
             "guarantee": self.guarantee.to_dict(),
             "level": self.confidence,
             "clipping_share": self.clipping_share,
@@ -228,7 +229,7 @@ def rows_in_words(table: Any, where: Any) -> str:
 
 def question(
     table: Any,
-    unit: str | None,
+    unit: Unit,
     asks: Sequence[Aggregate],
     *,
     by: str | Sequence[str],
@@ -259,8 +260,10 @@ def question(
         raise ValueError("by must name the columns whose groups are compared where the top ones are asked for.")
     if len(set(columns)) < len(columns):
         raise ValueError(f"by must name different columns, got {', '.join(columns)}.")
-    if unit in columns:
-        raise ValueError(f"by must not name the unit's own column, got {unit!r}: every group would be one unit.")
+    if unit is not None and set(columns_of(unit)) <= set(columns):
+        raise ValueError(
+            f"by must not name the unit's own column, got {unit_words(unit)!r}: every group would be one unit."
+        )
     if not symbol("psi").number(psi) > 0.0:
         raise ValueError(f"psi ({symbol('psi').meaning}) must be above 0 for a release, got psi={psi}.")
     if not 0.0 < confidence < 1.0:
@@ -281,11 +284,13 @@ def question(
     )  # fmt: skip
 
 
-def can_clip(unit: str | None, groups: int | None, aggregate: Aggregate) -> bool:
+def can_clip(unit: Unit, groups: int | None, aggregate: Aggregate) -> bool:
     """Whether a unit can have more than the contribution; in so many public groups, or in private ones (None)."""
     if unit is None or aggregate.kind != "units" or groups is None:
         return unit is not None
-    return not float(aggregate.contribution or 1.0) >= sqrt(groups)
+    most = sqrt(groups)  # a unit counts once in each group
+    chosen = aggregate.contribution == "auto"
+    return most > 1.0 if chosen else not float(aggregate.contribution or 1.0) >= most
 
 
 def check_clipping_share(clipping_share: float) -> None:
@@ -297,10 +302,13 @@ def check_clipping_share(clipping_share: float) -> None:
         )
 
 
-def check_unit(unit: str | None, schema: Any) -> None:
-    """Refuse a unit column that is missing or of fractions."""
-    if unit is None:
-        return
+def check_unit(unit: Unit, schema: Any) -> None:
+    """Refuse unit columns that are missing or of fractions."""
+    for column in columns_of(unit):
+        _check_unit_column(column, schema)
+
+
+def _check_unit_column(unit: str, schema: Any) -> None:
     need_column(unit, schema, "unit")
     if schema[unit].is_floating():
         raise TypeError(
@@ -336,11 +344,11 @@ def check_asks(asks: Sequence[Aggregate], schema: Any) -> None:
                 raise TypeError(f"column {name!r} must hold numbers to have a {a.kind}, got {kind}.")
 
 
-def _reads(asks: Sequence[Aggregate], unit: str | None, by: Sequence[str], untyped: frozenset[str]) -> dict[str, str]:
+def _reads(asks: Sequence[Aggregate], unit: Unit, by: Sequence[str], untyped: frozenset[str]) -> dict[str, str]:
     """The types in which untyped columns are read: numbers where an aggregate asks for their values."""
     asked = (name for a in asks if isinstance(a, Aggregate) for name in a.columns)
     numbers = {name: "float64" for name in asked if name in untyped}
-    for name in (unit, *by):
+    for name in (*columns_of(unit), *by):
         if name in numbers:
             raise ValueError(
                 f"column {name!r} has no type, and is asked for its numbers and for its units or groups at once. "
@@ -349,7 +357,7 @@ def _reads(asks: Sequence[Aggregate], unit: str | None, by: Sequence[str], untyp
     return numbers
 
 
-def _settled(aggregate: Aggregate, contribution: Contribution, unit: str | None, most: float) -> Aggregate:
+def _settled(aggregate: Aggregate, contribution: Contribution, unit: Unit, most: float) -> Aggregate:
     """The aggregate with its contribution; no more than a unit can add, once in each group, to a count of units."""
     asked = contribution if aggregate.contribution is None else aggregate.contribution
     if aggregate.kind == "distinct":

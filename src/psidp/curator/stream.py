@@ -16,11 +16,12 @@ from psidp.curator.seal import Seal
 from psidp.curator.stream_numbers import Published, StreamNumbers
 from psidp.curator.stream_question import Place
 from psidp.curator.stream_totals import ArrivedTotals, PeriodTotals, SealedTotals, StreamRows
+from psidp.curator.unit import pinned, unit_words
 from psidp.ledger.actor import CLIPPED
 from psidp.mechanism.stream_plan import StreamPlan
 from psidp.mechanism.stream_record import StreamRecord
 from psidp.mechanism.stream_series import drawn
-from psidp.mechanism.stream_store import LedgerStore
+from psidp.mechanism.stream_store import TABLE, LedgerStore
 from psidp.strategies import Participation, Workload
 from psidp.symbols import whole
 
@@ -64,9 +65,9 @@ class Stream:
         rows = StreamRows(query, engine, calendar, participation, place.column, untyped)
         self._totals: PeriodTotals = ArrivedTotals(rows) if place.seal is None else SealedTotals(rows, Seal(place.seal))
         self.confidence = query.confidence
-        self._saying: dict[str, Any] = {"unit_column": query.unit, "same_unit": same_unit, CLIPPED: True}
+        self._saying: dict[str, Any] = {"unit_column": pinned(query.unit), "same_unit": same_unit, CLIPPED: True}
         self._saying |= {"table": table} if table else {}
-        self._saying |= {"table_unit": query.unit} if query.unit else {}
+        self._saying |= {"table_unit": unit_words(query.unit)} if query.unit else {}
         self._windows = sorted({whole("windows", length) for length in windows})
         workload = Workload.together(calendar.periods, self._windows)
         store = LedgerStore(ledger, budget, name)
@@ -101,6 +102,7 @@ class Stream:
 
     def open(self, purpose: str = "") -> Self:
         """The stream, paid for. Opening again, after a restart or from another process, costs nothing."""
+        self._engine.check_keys(self._query.rows, self._query.by)  # or no period could be published
         self._record.open(purpose, self._saying)
         return self
 
@@ -208,4 +210,5 @@ class Stream:
             "since": self.calendar.since.isoformat(),
             "periods": self.calendar.periods,
             "windows": self._windows,
+            **({TABLE: self.place.table} if self.place.seal is None else {}),
         } | self.participation.to_dict()

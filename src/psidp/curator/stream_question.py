@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from psidp.curator.calendar import Calendar, Every
+from psidp.curator.engine import location
 from psidp.curator.groups import PrivateGroups
-from psidp.curator.query import Query
+from psidp.curator.query import Query, rows_in_words
+from psidp.curator.source_files import paths_in
 from psidp.strategies import Participation
 
-__all__ = ["Place", "check_groups", "check_wait", "place_of", "stream_question"]
+__all__ = ["Place", "check_groups", "check_wait", "place_of", "stream_question", "table_words"]
 
 KINDS = ("count", "units", "sum")
 ARRIVED = "arrived (when a row came into the table)"
@@ -18,10 +20,12 @@ DATED = "dated (the day that a row is about)"
 
 
 class Place(NamedTuple):
-    """The column that says in which period a row counts, and the file that keeps closed periods, where they are."""
+    """The column that says in which period a row counts, the file that keeps closed periods, where they are, and which
+    table it is."""
 
     column: str
     seal: Path | None
+    table: str = ""
 
 
 def place_of(
@@ -51,6 +55,11 @@ def place_of(
             'unit must be a column where totals are "sealed": a row without a unit has no name by which to know that '
             "it was counted before, got unit=None."
         )
+    if isinstance(query.unit, tuple):
+        raise ValueError(
+            'unit must be one column where totals are "sealed", since units are kept as text, got '
+            f"unit={query.unit!r}. Give arrived, or a column that holds both."
+        )
     kind = schema[query.unit]
     if not (kind.is_integer() or kind.is_string() or kind.is_uuid()):
         raise TypeError(
@@ -58,6 +67,24 @@ def place_of(
             f"text, got {query.unit!r} of {kind}."
         )
     return Place(_column(DATED, "dated", dated, schema, untyped), Path(seal))
+
+
+def table_words(table: Any, source: Any) -> str:
+    """Which table it is, whatever columns it has: its place and name; a frame, which has none, is "frame".
+
+    Of files that are listed one by one the first: more of them may come.
+    """
+    import ibis.expr.operations as ops  # type: ignore[import-untyped,unused-ignore]
+
+    if hasattr(source, "op"):
+        name = rows_in_words(table, None)
+    elif paths_in(source):
+        name = f"{min(Path(path).resolve() for path in source)} and others"
+    else:
+        found = table.op().find(ops.PhysicalTable)
+        name = ", ".join("frame" if isinstance(op, ops.InMemoryTable) else op.name for op in found)
+    place = location(table.get_backend())
+    return f"{name} of {place}" if place else name
 
 
 def _column(meaning: str, name: str, column: str, schema: Mapping[str, Any], untyped: frozenset[str]) -> str:

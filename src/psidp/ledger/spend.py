@@ -54,10 +54,11 @@ class Spend:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if error is None or self.answered:
             return
+        error.add_note(f"Entry {self.entry.id} of budget {self.budget!r} stays spent, and no answer is stored.")
         try:
             self._write(lambda log: self._failed(log, error))
         except LedgerError as trouble:
-            error.add_note(f"Entry {self.entry.id} stays spent, and the ledger could not note why: {trouble}")
+            error.add_note(f"The ledger could not note why: {trouble}")
 
     @property
     def id(self) -> int:

@@ -32,12 +32,10 @@ NOTIONS = (
 
 
 class Notions(TypedDict, total=False):
-    """What a call may be given instead of psi, for type checkers and editors."""
+    """What a price of a table may be given as instead of psi, for type checkers and editors."""
 
     epsilon: float
     delta: float
-    sensitivity: float
-    sigma: float
     auc: float
     advantage: float
     tpr: float

@@ -18,11 +18,13 @@ from psidp.ledger.spend import request_digest
 from psidp.mechanism.stream_plan import FORM
 from psidp.symbols import check_text
 
-__all__ = ["LedgerStore", "MemoryStore", "StreamStore", "period_under"]
+__all__ = ["TABLE", "LedgerStore", "MemoryStore", "StreamStore", "period_under"]
 
 Draw = Callable[[], list[int]]
 LONGEST = 200
 PERIOD = re.compile(r"stream (.+): period ([0-9]+)", re.DOTALL)
+TABLE = "table"
+"""Which table a stream was opened for, among what makes two streams the same."""
 NOTHING_PRICED: Mapping[str, Any] = {"kind": "guarantee"}
 
 
@@ -101,10 +103,15 @@ class LedgerStore:
     def opening(self, asked: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The event that opened the stream, if it was opened; refused where it was opened for something else."""
         event = self.stored()
-        if event is not None and event.get("asked") != asked:
+        if event is None:
+            return None
+        before = event.get("asked")
+        if isinstance(before, dict) and TABLE not in before:  # opened by version 0.2
+            asked = {name: value for name, value in asked.items() if name != TABLE}
+        if before != asked:
             raise KeyConflictError(
                 f"stream {self._name!r} of budget {self._budget!r} was opened for something else, in entry "
-                f"{self._paid.id}{_difference(event.get('asked'), asked)}; nothing was spent and nothing released. "
+                f"{self._paid.id}{_difference(before, asked)}; nothing was spent and nothing released. "
                 "Use a new name for a new stream."
             )
         return event

@@ -4,7 +4,7 @@ from typing import Any
 
 from psidp.present.figures.cubes import MOST_SIDE, heat_map
 from psidp.present.figures.flags import DASHED, marks, marks_in_words
-from psidp.present.figures.theme import Chart, altair, data, finished, stacked
+from psidp.present.figures.theme import Chart, altair, data, finished, legible, stacked
 from psidp.present.palette import LIGHT
 
 __all__ = ["answer", "bars"]
@@ -21,6 +21,7 @@ def answer(given: Any, statistic: str = "") -> Chart:
         given: what a release gave. statistic: which of its numbers; each unless told, below each other, where there are
             at most six, else the first.
     """
+    given = legible(given)
     names = list(dict.fromkeys(e.statistic for _, e in given.rows))
     if not statistic and given.by and 1 < len(names) <= MOST_PICTURES:
         return stacked([answer(given, name) for name in names])
@@ -40,7 +41,7 @@ def bars(given: Any, statistic: str = "") -> Chart:
     Args:
         given: what a release gave. statistic: which of its numbers; the first unless told.
     """
-    alt = altair()
+    alt, given = altair(), legible(given)
     names = list(dict.fromkeys(e.statistic for _, e in given.rows))
     if statistic and statistic not in names:
         raise ValueError(f"statistic must be one of {', '.join(map(repr, names))}, got statistic={statistic!r}.")

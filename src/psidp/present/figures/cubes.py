@@ -1,10 +1,11 @@
 """Tables of a cube, or of a release: a heat map of two columns with its errors, and shares below with their band."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from psidp.present.figures.flags import DASHED, marks, marks_in_words
-from psidp.present.figures.theme import Chart, altair, colours, data, finished
+from psidp.present.figures.theme import Chart, altair, colours, data, finished, legible
 from psidp.present.palette import LIGHT
 
 __all__ = ["heat_map", "shares_below"]
@@ -28,7 +29,7 @@ def heat_map(answer: Any, statistic: str = "") -> Chart:
         answer: what a release by two columns or `Cube.table` of two gave. statistic: which of its numbers; the first
             unless told.
     """
-    alt = altair()
+    alt, answer = altair(), legible(answer)
     if len(answer.by) != 2:
         raise ValueError(f"a heat map must have two columns, got {', '.join(answer.by) or 'none'}.")
     rows = _chosen(answer, statistic)
@@ -84,15 +85,17 @@ def shares_below(answer: Any, groups: Sequence[Any] = ()) -> Chart:
     """
     alt = altair()
     chosen = {key if isinstance(key, tuple) else (key,) for key in groups}
+    answer = replace(answer, rows=tuple((key, e) for key, e in answer.rows if not chosen or key[:-1] in chosen))
+    answer = legible(answer)
     rows = [
         {
             "x": float(key[-1]), "kind": ", ".join(map(_word, key[:-1])) or answer.by[-1], "value": e.value,
             "lower": e.lower, "upper": e.upper,
         }
         for key, e in answer.rows
-        if not e.flag and (not chosen or key[:-1] in chosen)
+        if not e.flag
     ]  # fmt: skip
-    hidden = {key[:-1] for key, e in answer.rows if e.flag and (not chosen or key[:-1] in chosen)}
+    hidden = {key[:-1] for key, e in answer.rows if e.flag}
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     if not 0 < len(kinds) <= len(LINES):
         raise ValueError(

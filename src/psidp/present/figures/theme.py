@@ -1,11 +1,13 @@
 """The house theme of every figure, and the one door to Altair."""
 
+from dataclasses import replace
 from typing import Any
 
 from psidp.errors import MissingExtraError
+from psidp.present.formatting import visible
 from psidp.present.palette import LIGHT
 
-__all__ = ["Chart", "altair", "colours", "data", "finished"]
+__all__ = ["Chart", "altair", "colours", "data", "finished", "legible"]
 
 Chart = Any
 """An Altair chart of any kind."""
@@ -27,6 +29,16 @@ def altair() -> Any:
 def data(rows: Rows) -> Any:
     """Rows as the data of a chart, inside the chart itself."""
     return altair().Data(values=rows)
+
+
+def legible(answer: Any) -> Any:
+    """The answer with names and keys of visible letters alone: the renderer ends the whole process at some others."""
+
+    def word(key: Any) -> Any:
+        return visible(key) if isinstance(key, str) else key
+
+    rows = [(tuple(map(word, key)), replace(e, statistic=visible(e.statistic))) for key, e in answer.rows]
+    return replace(answer, by=tuple(map(visible, answer.by)), rows=tuple(rows))
 
 
 def colours(names: dict[str, str], title: str | None = None, **encoding: Any) -> Any:

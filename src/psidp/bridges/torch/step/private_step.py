@@ -22,7 +22,15 @@ from psidp.bridges.torch.step.ranks import ALONE, Ranks
 from psidp.bridges.torch.step.recording import Recording, steady
 from psidp.bridges.torch.step.rehearsal import varies, zeros
 from psidp.bridges.torch.step.rng import Watch, drawn_from, renew, set_aside
-from psidp.bridges.torch.step.state import MANY, Unchanged, held_by, modules_of, named_by, nothing_escapes, refuse_company
+from psidp.bridges.torch.step.state import (
+    MANY,
+    Unchanged,
+    held_by,
+    modules_of,
+    named_by,
+    nothing_escapes,
+    refuse_company,
+)
 from psidp.bridges.torch.step.trainable import bytes_of_one, refuse_hooks, trainable
 from psidp.bridges.torch.step.user_places import EveryExample, UserPlaces, seated, weighed
 from psidp.bridges.torch.step.vmap_refusal import SAVED, refusal

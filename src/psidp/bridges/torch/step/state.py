@@ -166,7 +166,9 @@ def nothing_escapes(namespaces: Callable[[], Iterable[Namespace]]) -> Iterator[N
     gc.disable()
     try:
         yield
-        alive = [weakref.ref(o) for o in gc.get_objects(generation=0) if issubclass(type(o), torch.Tensor) and inside(o)]
+        alive = [
+            weakref.ref(o) for o in gc.get_objects(generation=0) if issubclass(type(o), torch.Tensor) and inside(o)
+        ]
     finally:
         if enabled:
             gc.enable()
@@ -219,13 +221,18 @@ def _others(examples: Examples, floats: float, whole: int) -> Examples:
 
 def _prints(gradients: Iterable[torch.Tensor]) -> torch.Tensor:
     """For each parameter and example the sum of the gradient over the square root of its length, and its norm."""
-    return torch.stack([
-        torch.stack([
-            row.sum(1, dtype=torch.float64) / row.shape[1] ** 0.5,
-            torch.linalg.vector_norm(row, dim=1, dtype=torch.float64),
-        ], 1)
-        for row in (g.reshape(len(g), -1) for g in gradients if g.numel())
-    ])
+    return torch.stack(
+        [
+            torch.stack(
+                [
+                    row.sum(1, dtype=torch.float64) / row.shape[1] ** 0.5,
+                    torch.linalg.vector_norm(row, dim=1, dtype=torch.float64),
+                ],
+                1,
+            )
+            for row in (g.reshape(len(g), -1) for g in gradients if g.numel())
+        ]
+    )
 
 
 def _refuse_unlike(first: torch.Tensor, again: torch.Tensor, sentence: str) -> None:

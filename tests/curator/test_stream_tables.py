@@ -1,0 +1,77 @@
+"""A stream belongs to the table that it was opened for: another one under its name is refused, more columns are not."""
+
+import datetime
+import json
+
+import ibis
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import psidp
+from psidp import Curator, ask
+from psidp.errors import KeyConflictError
+
+TERMS = {"every": "week", "since": "2026-01-05", "periods": 8, "arrived": "day", "at_most": 1, "psi": 1.0}
+
+
+def table(*more):
+    day = datetime.date(2026, 1, 6)
+    return pa.table({"who": [1, 2, 3], "day": [day] * 3} | {name: [0, 0, 0] for name in more})
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    made = psidp.Ledger(tmp_path / "ledger.db", clock=lambda: datetime.datetime(2026, 1, 20, tzinfo=datetime.UTC))
+    made.open("b", psi=10.0, unit="who", purpose="a test")
+    return made
+
+
+def stream(ledger, source, called="s"):
+    return Curator(source, "who", ledger=ledger, budget="b").stream(called, ask.count(), **TERMS)
+
+
+def test_another_table_under_the_name_of_a_stream_is_refused(ledger, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        pq.write_table(table(), tmp_path / name / "rows.parquet")
+        (tmp_path / name / "rows.csv").write_text("who,day\n1,2026-01-06\n")
+    one, two = tmp_path / "one", tmp_path / "two"
+    pairs = [
+        (one / "rows.parquet", two / "rows.parquet"),
+        (one / "rows.csv", two / "rows.csv"),
+        (one, two),
+        ([one / "rows.parquet", two / "rows.parquet"], [two / "rows.parquet"]),
+        (table(), one / "rows.parquet"),
+        (ibis.memtable(table()).filter(ibis._.who > 1), ibis.memtable(table()).filter(ibis._.who > 2)),
+    ]
+    for number, (first, other) in enumerate(pairs):
+        called = f"s{number}"
+        stream(ledger, first, called).open().publish()
+        assert stream(ledger, first, called).published == 2
+        for call in ("open", "publish", "plan"):
+            with pytest.raises(KeyConflictError, match="table was"):
+                getattr(stream(ledger, other, called), call)()
+
+
+def test_more_columns_rows_and_files_are_the_same_table(ledger, tmp_path):
+    file = tmp_path / "rows.parquet"
+    pq.write_table(table(), file)
+    sources = {"file": file, "files": [file], "frame": table()}
+    for name, source in sources.items():
+        stream(ledger, source, name).open().publish()
+    pq.write_table(table("ward"), file)
+    pq.write_table(table("ward"), tmp_path / "rows2.parquet")
+    sources = {"file": file, "files": [file, tmp_path / "rows2.parquet"], "frame": table("ward")}
+    for name, source in sources.items():
+        assert stream(ledger, source, name).open().published == 2
+
+
+def test_a_stream_of_version_0_2_whose_entry_names_no_table_goes_on(ledger, monkeypatch):
+    made = stream(ledger, table())
+    asked = dict(made._record.asked)
+    assert asked.pop("table") == "frame"
+    monkeypatch.setattr(made._record, "asked", asked)
+    made.open()
+    assert "table" not in json.loads(next(e for e in ledger.entries() if e.state == "spent").event)["asked"]
+    assert len(stream(ledger, table()).publish()) == 2
