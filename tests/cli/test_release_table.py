@@ -104,8 +104,8 @@ def test_another_unit_than_the_budgets_needs_words_which_show_tells(psidp, files
     shown = " ".join(capsys.readouterr().out.split())
     for line in (
         "entry 2 column patient_id names each patient",
-        "entry 3 column age names each patient, the same as column patient_id names: each has an age of their own",
-        "entry 4 every row is one patient, the same as column patient_id names: one row each",
+        "entry 4 column age names each patient, the same as column patient_id names: each has an age of their own",
+        "entry 6 every row is one patient, the same as column patient_id names: one row each",
     ):
         assert line in shown
     Ledger(files / "ledger.db").verify()
