@@ -5,7 +5,7 @@ from psidp.errors import NewerFormError
 __all__ = ["check_form"]
 
 
-def check_form(found: object, known: str, what: str) -> None:
+def check_form(found: object, known: str | int, what: str) -> None:
     """Refuse what a newer psidp wrote, before anything is changed; files of version 0.2 may state no form (None).
 
     Examples:
