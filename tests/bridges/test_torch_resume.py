@@ -210,7 +210,7 @@ def test_a_checkpoint_is_never_code(tmp_path):
         with pytest.raises(ValueError, match=f"is not a checkpoint {said}"):
             run.trainer(tmp_path)
     (tmp_path / "run.pt.steps").write_text(json.dumps({"form": "a letter"}) + "\n...")
-    with pytest.raises(ValueError, match="is not the journal of a training run"):
+    with pytest.raises(ValueError, match="must have the form 'psidp-training-1', got 'a letter'"):
         run.trainer(tmp_path)
 
 

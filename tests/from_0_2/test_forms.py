@@ -51,7 +51,7 @@ def test_files_of_0_2_are_read_and_newer_ones_refused():
     for name, (read, word, form) in KINDS.items():
         values = json.loads((HERE / name).read_text())
         read(values)
-        with pytest.raises(NewerFormError, match=f"has the form '{later(form)}'.*Install a newer psidp"):
+        with pytest.raises(NewerFormError, match=f"must have the form '{form}', got '{later(form)}'. If a newer"):
             read(values | {word: later(form)})
 
 
@@ -111,7 +111,7 @@ def test_a_stored_answer_of_a_newer_form_is_refused_at_no_cost(ledger, run, tmp_
         mechanism.release(3.0, purpose="from the future", retry_key="number")
     for key in ("number", "table"):
         code, out, err = run("ledger", "answer", tmp_path / "ledger.db", key)
-        assert (code, out, err.count("Install a newer psidp")) == (2, "", 1)
+        assert (code, out, err.count("If a newer psidp wrote it, install that one")) == (2, "", 1)
     assert ledger.head() == before
 
 
@@ -128,7 +128,7 @@ def test_a_stream_of_a_newer_form_is_refused_at_no_cost(ledger):
     with curator(ledger=ledger, budget="survey") as made:
         stream = made.stream("visits", ask.count(), arrived="came", at_most=2, **STREAM)
         for work in (stream.open, stream.publish, stream.plan):
-            with pytest.raises(NewerFormError, match="stream 'visits' has the form 'psidp-stream-2'"):
+            with pytest.raises(NewerFormError, match="stream 'visits' must have the form 'psidp-stream-1'"):
                 work()
     assert ledger.head() == before
 
@@ -146,7 +146,7 @@ def test_a_newer_seal_is_refused_and_stays_as_it_is(ledger, clock, tmp_path):
                 file.execute("PRAGMA user_version = 2")
             clock.now += timedelta(weeks=1)
             before = seal.read_bytes(), ledger.head()
-            with pytest.raises(NewerFormError, match=f"the seal {name} has the form 2"):
+            with pytest.raises(NewerFormError, match=f"the seal {name} must have the form 1, got 2"):
                 stream.publish()
         assert (seal.read_bytes(), ledger.head()) == before
 
@@ -155,4 +155,4 @@ def test_a_newer_audit_result_is_refused_by_the_card(run, tmp_path):
     result = tmp_path / "audit.json"
     result.write_text(json.dumps({"form": "psidp-audit-2", "psi": 0.1, "confidence": 0.95, "method": "a test"}))
     code, out, err = run("card", "--psi", "0.5", "--audit", result)
-    assert (code, out, err.count("the audit result has the form 'psidp-audit-2'")) == (2, "", 1)
+    assert (code, out, err.count("the audit result must have the form 'psidp-audit-1'")) == (2, "", 1)

@@ -54,7 +54,7 @@ def test_a_newer_checkpoint_or_journal_is_refused_and_stays_as_it_is(kept):
         old = path.read_bytes()
         path.write_bytes(content)
         files = {one: one.read_bytes() for one in newer}
-        with pytest.raises(NewerFormError, match=rf"{path.name} has the form 'psidp-\w+-2'"):
+        with pytest.raises(NewerFormError, match=rf"{path.name} must have the form 'psidp-\w+-1', got 'psidp-\w+-2'"):
             trainer(kept)
         assert {one: one.read_bytes() for one in newer} == files
         path.write_bytes(old)

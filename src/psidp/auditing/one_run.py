@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.auditing.curves import Approximate, Curves, Gaussian
+from psidp.auditing.result import FORM
 from psidp.auditing.scores import CONFIDENCE, checked
 from psidp.guarantee import Guarantee
 from psidp.maths.binomial import binomial_tail
@@ -66,6 +67,7 @@ class OneRunResult:
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values."""
         return {
+            "form": FORM,
             "psi": self.psi,
             "method": self.method,
             "confidence": self.confidence,

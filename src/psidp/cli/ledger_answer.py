@@ -43,9 +43,9 @@ def answer(
     spend = book.spent(entry.refers)
     numbers = _period(book, entry)
     if as_json:
-        said = {"retry_key": key, "budget": entry.budget, "entry": entry.id, "spend": spend.id, "time": spend.time}
-        said |= {"purpose": spend.purpose, "psi": spend.psi, "kappa": spend.kappa, "answer": json.loads(entry.answer)}
-        return show_json(said | ({"published": published_rows(numbers)} if numbers else {}))
+        values = {"retry_key": key, "budget": entry.budget, "entry": entry.id, "spend": spend.id, "time": spend.time}
+        values |= {"purpose": spend.purpose, "psi": spend.psi, "kappa": spend.kappa, "answer": json.loads(entry.answer)}
+        return show_json(values | ({"published": published_rows(numbers)} if numbers else {}))
     _show(json.loads(entry.answer), numbers)
     said = f"Stored in entry {entry.id} of budget {entry.budget}; entry {spend.id} spent psi {up(spend.psi)}"
     return typer.echo(plain(f"{said}, {spend.time[:10]}: {spend.purpose}"), err=True)
