@@ -32,7 +32,7 @@ Data = dict[str, Any]
 EXACT = ("error", "totals", "psi", "ledger")
 FIELDS = (*EXACT, "plan", "rows", "values", "errors", "intervals", "flags")
 ROUNDING = 1e-12
-SHOWN = 4
+SHOWN = 2
 LISTED = Path(__file__).with_name("differences.json")
 
 

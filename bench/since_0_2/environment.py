@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["COMMIT", "HOME", "PYTHON", "ROOT", "SITE", "install", "variables"]
+__all__ = ["COMMIT", "HOME", "PYTHON", "ROOT", "install", "variables"]
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".venv-0.2"
 PYTHON = HOME / "bin" / "python"
-SITE = next((path for path in sys.path if path.endswith("site-packages") and (Path(path) / "torch").is_dir()), "")
-"""Where this environment has torch, which that of 0.2 borrows for training instead of a second download."""
 COMMIT = "b98e338"
 EXTRAS = "db,postgres,spark"
 SHARED = ("numpy", "scipy", "duckdb", "pyarrow", "pandas", "polars", "psycopg", "pyspark")
@@ -49,10 +47,8 @@ def _installed(name: str) -> str:
 
 
 def variables(paths: Sequence[Path] = ()) -> dict[str, str]:
-    """The environment variables of a worker: nothing but these folders beside its own libraries, one thread for linear
-    algebra, and UTC."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    return kept | {
+    """Of a worker: only these folders beside its own libraries, one thread for linear algebra, and UTC."""
+    return os.environ | {
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
