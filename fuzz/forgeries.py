@@ -88,7 +88,7 @@ class Forger:
         event = {"kind": state, "by": self.by} | event
         last = self.entries[-1]
         mine = [entry for entry in self.entries if entry.budget == budget]
-        values = {"id": last.id + 1, "time": stamp(self.now), "psi": 0.0, "kappa": 0.0} | columns
+        values: Event = {"id": last.id + 1, "time": stamp(self.now), "psi": 0.0, "kappa": 0.0} | columns
         cost = Cost.of(Guarantee(values["psi"], values["kappa"])) if values["psi"] >= 0.0 else ZERO
         plain = {name: value for name, value in values.items() if name in Proposed._fields}
         proposed = Proposed(budget, state, event, cost, **plain)

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from random import Random
+from typing import Literal
 
 from psidp.ledger.names import check_name, same_person
 
@@ -18,7 +19,7 @@ ALPHABETS = (
     "김철수", "שרה", "محمد", "राम",
 )  # fmt: skip
 SIGNS = "0123456789.,'-_@()"
-FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+FORMS: tuple[Literal["NFC", "NFD", "NFKC", "NFKD"], ...] = ("NFC", "NFD", "NFKC", "NFKD")
 
 
 def explore(random: Random) -> None:

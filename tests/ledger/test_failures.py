@@ -240,9 +240,8 @@ def test_an_older_ledger_is_brought_forward_in_one_transaction(survey, url, monk
     original, newest = schema.statements, schema.VERSION + 1
 
     def steps(version, dialect):
-        yield from (
-            original(version, dialect) if version < newest else ["CREATE TABLE psidp_more (x INTEGER)", second[0]]
-        )
+        added = ["CREATE TABLE psidp_more (x INTEGER)", second[0]]
+        yield from original(version, dialect) if version < newest else added
 
     second = ["SELECT no_such_function_at_all()"]
     monkeypatch.setattr(schema, "VERSION", newest)

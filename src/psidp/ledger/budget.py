@@ -1,5 +1,6 @@
 """Budget: the terms under which a budget was opened, once and for all."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
@@ -148,7 +149,7 @@ class Budget:
                 )
 
     @classmethod
-    def from_event(cls, name: str, event: dict[str, Any], purpose: str) -> Self:
+    def from_event(cls, name: str, event: Mapping[str, Any], purpose: str) -> Self:
         """The terms that event() wrote."""
         guarantee = Guarantee(event["psi"], event["kappa"], event["adjacency"], event["unit"])
         parts = event.get("partitions")

@@ -35,7 +35,7 @@ _LAST_UNTIL = _LAST_OF.where(_C.id <= bindparam("until"))
 _PART_UNTIL = _LAST_UNTIL.where(_C.partition == bindparam("partition"), text("partition <> ''"))
 _LAST_OF_PARTITION = _LAST_OF.where(_C.partition == bindparam("partition"), text("partition <> ''"))
 _UNTIL = _C.id < bindparam("until")
-_KEYED = select(ENTRIES).where(_MINE, _C.key == bindparam("key"), text("key <> ''"), _UNTIL).order_by(_C.id)
+_KEYED = select(ENTRIES).where(_MINE, _C.key == bindparam("key"), text("key <> ''")).order_by(_C.id)
 NOTE = text("state IN ('answered', 'withheld', 'interrupted')")  # in the very words of its index
 _NOTES_ON = select(ENTRIES).where(NOTE, _C.refers == bindparam("id"), _MINE, _C.id > bindparam("id"), _UNTIL)
 _CHANGES = select(ENTRIES).where(_CHANGE).order_by(_C.budget, _C.id)
@@ -68,6 +68,7 @@ class EntryLog:
         self.known = KnownHead() if known is None else known
         self.written: Entry | None = None
         self._clock, self.run = clock, runner(connection)
+        self._keyed: dict[tuple[str, str], list[Entry]] = {}
 
     def last(self) -> Entry | None:
         """The last entry of all; like every entry that is read to go on from, its hash is checked."""
@@ -112,8 +113,10 @@ class EntryLog:
 
     def under_key(self, budget: str, key: str, until: int = MOST) -> list[Entry]:
         """What was asked and answered under an idempotency key before an entry, in order; their hashes are checked."""
-        values = {"budget": budget, "key": key, "until": until}
-        found = [Entry.from_row(row) for row in self.connection.execute(_KEYED, values)]
+        if (budget, key) not in self._keyed:
+            rows = self.connection.execute(_KEYED, {"budget": budget, "key": key})
+            self._keyed[budget, key] = [Entry.from_row(row) for row in rows]
+        found = [entry for entry in self._keyed[budget, key] if entry.id < until]
         for entry in found:
             entry.check_hash()
         return found
@@ -191,7 +194,7 @@ class EntryLog:
         before = self._balance(name, last)
         if state == "spent" and before is not None and before.needs_approval(proposed.price) and not before.closed:
             proposed = proposed._replace(refers=approval_of(before.waiting, proposed))
-        check(proposed, before, Before(self, proposed.id))
+        check(proposed, before, Before(self, proposed.id, last))
         balance = step(before, proposed, None if part is None else Balance.read(part.standing))
         entry = Entry.sealed(
             id=proposed.id,
@@ -209,6 +212,7 @@ class EntryLog:
             **columns,
         )
         row = entry.row(event)
+        self._keyed.clear()
         self.run(INSERT[self.connection.dialect.name], row)
         if not self.run(_SAME[self.connection.dialect.name], (entry.id, *row)):
             raise not_as_written(entry.id, "the database does not end with the row that was written to it")
@@ -263,7 +267,7 @@ class EntryLog:
         before, proposed = None if mine is None else Balance.read(mine.standing), Proposed.again(entry)
         try:
             moment(entry.time)
-            check(proposed, before, Before(self, proposed.id))
+            check(proposed, before, Before(self, proposed.id, above))
             balance = step(
                 before, proposed, None if part is None or not entry.partition else Balance.read(part.standing)
             )
@@ -306,10 +310,10 @@ class EntryLog:
 
 
 class Before:
-    """The entries before one, as the rules look at them."""
+    """The entries before one, as the rules look at them; the one above it, where it is known, is not read again."""
 
-    def __init__(self, log: EntryLog, number: int) -> None:
-        self._log, self._number = log, number
+    def __init__(self, log: EntryLog, number: int, above: Entry | None = None) -> None:
+        self._log, self._number, self._above = log, number, above
 
     def budget(self, name: str) -> Budget:
         """The terms of a budget."""
@@ -322,6 +326,8 @@ class Before:
 
     def entry(self, number: int) -> Entry | None:
         """The entry that has this number."""
+        if self._above is not None and number == self._above.id:
+            return self._above
         return self._log.entry(number) if number < self._number else None
 
     def under_key(self, budget: str, key: str) -> list[Entry]:
@@ -330,7 +336,7 @@ class Before:
 
     def notes_on(self, spend: Entry) -> list[Entry]:
         """What became of a spend, in order."""
-        return self._log.notes_on(spend, self._number)
+        return [] if spend.id == self._number - 1 else self._log.notes_on(spend, self._number)
 
     def changes(self) -> list[Entry]:
         """The entries that changed a budget, in order."""

@@ -6,6 +6,7 @@ names are compared, never refused. Why, and what is left: docs/design/ledger.md.
 """
 
 import unicodedata
+from functools import lru_cache
 from itertools import pairwise
 
 from psidp.symbols import check_text
@@ -42,16 +43,20 @@ def check_name(what: str, name: str) -> str:
         Traceback (most recent call last):
         ValueError: actor (name of a person) must consist of visible letters, ... with U+1160 HANGUL JUNGSEONG FILLER...
     """
-    text = unicodedata.normalize("NFKC", check_text(what, name))
-    wrong = _first_wrong(text) or _mixed(text)
-    if text != " ".join(text.split()):
-        wrong = wrong or "blanks at its ends or side by side"
-    if wrong:
+    if wrong := _wrong(check_text(what, name)):
         raise ValueError(
             f"{what} (name of a person) must consist of visible letters, digits, signs such as . - _ @ and single "
             f"blanks inside, got {what}={name!a} with {wrong}. Write the name as others read it."
         )
     return name
+
+
+@lru_cache(maxsize=256)
+def _wrong(name: str) -> str:
+    """What is wrong with a name, in words; "" where nothing is."""
+    text = unicodedata.normalize("NFKC", name)
+    ragged = "blanks at its ends or side by side" if text != " ".join(text.split()) else ""
+    return _first_wrong(text) or _mixed(text) or ragged
 
 
 def _first_wrong(text: str) -> str:

@@ -87,6 +87,8 @@ def is_known(entry: Entry | Proposed, event: Any) -> bool:
 def check(entry: Proposed, before: Balance | None, past: Past) -> None:
     """Refuse an entry that says what is not so; a spend on an open budget of no period and no key is quickly passed."""
     state = entry.state
+    if state == "spent" and not (entry.key or entry.request or entry.answer or before is None or before.period):
+        return
     if state != "spent" and (entry.psi != 0.0 or entry.kappa != 0.0):
         raise ValueError(f"an entry that is {state} has no price.")
     filled = COLUMNS.get(state, ("purpose",))

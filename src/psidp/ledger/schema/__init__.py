@@ -105,7 +105,7 @@ _ON_SERVER = """
 WITH ours AS (SELECT to_regclass(name)::oid AS id FROM unnest(ARRAY['psidp_ledger', 'psidp_entries']) name)
 SELECT 'trigger', tgname, prosrc FROM pg_trigger JOIN ours ON tgrelid = id JOIN pg_proc p ON p.oid = tgfoid
     WHERE NOT tgisinternal
-UNION ALL SELECT 'rule', rulename, '' FROM pg_rewrite JOIN ours ON ev_class = id
+UNION ALL SELECT 'rule', rulename, '' FROM pg_rewrite JOIN ours ON ev_class = id WHERE rulename <> '_RETURN'
 UNION ALL SELECT 'policy', polname, '' FROM pg_policy JOIN ours ON polrelid = id
 UNION ALL SELECT 'table that inherits', inhrelid::regclass::text, '' FROM pg_inherits
     JOIN ours ON id IN (inhparent, inhrelid)
