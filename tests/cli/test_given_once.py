@@ -1,6 +1,5 @@
 """An option that takes one value is refused where it stands twice, whatever the command."""
 
-import pytest
 import typer
 
 from psidp.cli.main import COMMANDS, app
@@ -31,10 +30,3 @@ def test_an_option_that_takes_one_value_is_refused_where_it_stands_twice(psidp):
             assert code == 2, (words, option.opts)
             assert f"{option.opts[0]} must be given once, got it 2 times." in err, (words, option.opts, err)
     assert options > 200
-
-
-def test_options_that_may_be_repeated_are_taken_together(psidp):
-    code, out, _ = psidp("convert", "--psi", 1, "--to", "auc")
-    assert code == 0
-    with pytest.raises(AssertionError):
-        assert psidp("convert", "--psi", 1, "--psi", 2, "--to", "auc")[1] == out

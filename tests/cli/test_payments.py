@@ -112,11 +112,13 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_paid_for(tm
     (tmp_path / "a.csv").mkdir()
     long = tmp_path / f"{'a' * 300}.csv"
     table = ["release", "table", tmp_path / "rows.parquet", "--unit-column", "who", "--count", "--psi", 1]
+    column = ["release", "column", tmp_path / "rows.parquet", "--sensitivity", 1, "--psi", 1, "--purpose", "a test"]
     cube = ["release", "cube", tmp_path / "rows.parquet", "--rows-are-units", "--column", "who:1,2", "--psi", 1]
     paid = ["--ledger", tmp_path / "ledger.db", "--budget", "b"]
     for words in (
         [*table, "-o", tmp_path / "a.csv"], [*table, "-o", long], [*table, "--figure", tmp_path / "none" / "f.svg"],
         [*table, "-o", tmp_path / ".xlsx"], [*cube, "-o", tmp_path / ("a" * 300)],
+        [*column, "-o", tmp_path / "a.csv"], [*column, "-o", long],
         [*cube, "--bins", "who:0,1,2", "--no-count", "--sum", "who:0:1", "--quantiles", "who:0.5"],
     ):  # fmt: skip
         assert run(*words, *paid)[0] == 2

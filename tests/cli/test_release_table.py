@@ -134,16 +134,6 @@ def test_a_csv_file_is_read_by_use_or_by_declared_types(psidp, files):
         assert [round(value, 1) for value in rows] == [30.0, 66.0, 30.0, 67.0, 30.0, 68.0]
 
 
-def test_an_answer_that_cannot_be_written_to_its_file_is_not_lost(psidp, files):
-    (files / "answer.csv").mkdir()
-    words = ["--rows-are-units", "--count", "--psi", 0.2, "--output", files / "answer.csv"]
-    code, out, err = psidp(files / "visits.parquet", *words)
-    assert code == 2
-    assert out.startswith("statistic,value,")
-    assert "could not be written to" in err
-    assert "stands on standard output instead" in err
-
-
 def test_a_plan_shows_sql_and_spends_nothing(psidp, files):
     words = [
         files / "visits.parquet",

@@ -21,11 +21,15 @@ def psidp(monkeypatch, capsys, tmp_path):
     (tmp_path / "visits.csv").write_text("\n".join(["patient_id,ward,loaded_at", *rows]) + "\n")
     with Ledger("ledger.db") as ledger:
         ledger.open("survey", psi=1.0, unit="patient", actor="Ann", purpose="a test")
-    stream = "visits.csv --name visits --every week --since 2020-01-06 --periods 3 --arrived loaded_at --count"
-    stream += " --ledger ledger.db --budget survey --by ward --groups A,B"
+    stream = "visits.csv --name visits --every week --since 2020-01-06 --periods 3 --count"
+    stream += " --ledger ledger.db --budget survey --by ward"
 
-    def run(command, *more, options="--unit-column patient_id --at-most 1", price="--psi 0.5"):
-        words = ["psidp", "stream", command, *stream.split(), *price.split(), *options.split(), *more]
+    def run(
+        command, *more, options="--unit-column patient_id --at-most 1", price="--psi 0.5", groups="--groups A,B",
+        dated="--arrived loaded_at",
+    ):  # fmt: skip
+        given = [word for text in (stream, price, options, groups, dated) for word in text.split()]
+        words = ["psidp", "stream", command, *given, *more]
         monkeypatch.setattr(sys, "argv", words)
         with pytest.raises(SystemExit) as exit:
             main.main()
@@ -100,7 +104,7 @@ def test_rows_that_are_units_all_count_and_nothing_is_flagged(psidp):
 
 
 def test_a_stream_without_its_groups_is_told_of_no_option_that_it_has_not(psidp):
-    code, _, err = psidp("plan", "--groups", "")
+    code, _, err = psidp("plan", groups="")
     assert code == 2
     assert "groups must be given for by=ward" in err
     assert "private" not in err
@@ -121,18 +125,18 @@ def test_refusals_are_the_sentences_of_python(psidp, options, words):
 
 
 def test_a_seal_and_a_column_of_days_take_the_place_of_arrivals(psidp, tmp_path):
-    """The options of the fixture name `arrived`, so that both rules at once are refused; each alone goes through."""
+    """Both rules at once are refused; each alone goes through."""
     both = ["--seal", "visits.seal", "--dated", "loaded_at"]
     code, _, err = psidp("open", *both)
     assert code == 2
     assert 'one of arrived and totals="sealed" must be given' in err
-    code, _, err = psidp("open", *both, "--arrived", "", "--wait-hours", "-1")
+    code, _, err = psidp("open", *both, "--wait-hours", "-1", dated="")
     assert code == 2
     assert "--wait-hours must be in [0, 1000000], got -1.0." in err
-    assert psidp("open", *both, "--arrived", "")[0] == 0
-    code, out, _ = psidp("publish", *both, "--arrived", "")
+    assert psidp("open", *both, dated="")[0] == 0
+    code, out, _ = psidp("publish", *both, dated="")
     assert (code, len(rows_of(out))) == (0, 6)
-    assert rows_of(psidp("publish", *both, "--arrived", "")[1]) == []
+    assert rows_of(psidp("publish", *both, dated="")[1]) == []
     assert (tmp_path / "visits.seal").stat().st_mode & 0o077 == 0
 
 

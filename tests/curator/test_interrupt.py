@@ -88,11 +88,19 @@ def test_after_the_spend_the_release_goes_on_under_its_retry_key(curator, ledger
     assert [row["ward"] for row in again] == ["A", "B"]
 
 
-def test_after_the_spend_without_a_key_the_spend_stays(curator, ledger, monkeypatch):
-    monkeypatch.setattr(execute, "_drawn", lambda *_: press())
-    with pytest.raises(KeyboardInterrupt, match="the spend stays, and nothing was released"):
+def test_after_the_spend_without_a_key_the_answer_is_stored_under_one_that_is_made(curator, ledger, monkeypatch):
+    drawn = execute._drawn
+
+    def stopped(*arguments):
+        press()
+        return drawn(*arguments)
+
+    monkeypatch.setattr(execute, "_drawn", stopped)
+    with pytest.raises(KeyboardInterrupt, match="stored under retry_key 'release-") as stop:
         curator.release(ask.count(), psi=1.0)
-    assert states(ledger) == ["opened", "spent", "interrupted"]
+    monkeypatch.undo()
+    assert states(ledger) == ["opened", "spent", "answered"]
+    assert curator.release(ask.count(), psi=1.0, retry_key=str(stop.value).split("'")[1]).stored
 
 
 def test_a_second_ctrl_c_does_not_wait_and_other_threads_have_no_part():

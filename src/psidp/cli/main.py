@@ -100,9 +100,14 @@ def main() -> None:
     try:
         app()
     except (ValueError, TypeError, PsidpError) as refusal:
-        _refuse(" ".join([str(refusal), *getattr(refusal, "__notes__", ())]))
+        _refuse(_with_notes(str(refusal), refusal))
     except OSError as trouble:
-        _refuse(_in_words(trouble))
+        _refuse(_with_notes(_in_words(trouble), trouble))
+
+
+def _with_notes(sentence: str, error: BaseException) -> str:
+    """The sentence, and what the ledger adds to it: that a spend stays."""
+    return " ".join([sentence, *getattr(error, "__notes__", ())])
 
 
 def _in_words(trouble: OSError) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
+from psidp.curator.file_columns import check_writable
 from psidp.curator.published import is_count, judge_of
 from psidp.errors import MissingExtraError
 from psidp.present.figures.files import SUFFIXES, save
@@ -23,7 +24,6 @@ __all__ = [
     "Whole",
     "check_files",
     "check_steps",
-    "check_writable",
     "paid_and_stored",
     "published",
     "save_answer",
@@ -55,14 +55,6 @@ def check_files(output: str, figure: str) -> None:
         _need("vl_convert", "altair and vl-convert-python", "plot")
     for file in filter(None, (output, figure)):
         check_writable(Path(file))
-
-
-def check_writable(file: Path) -> None:
-    """Try to write a file, and leave it as it was: OSError says why it cannot be written."""
-    new = not file.exists()
-    file.open("ab").close()
-    if new:
-        file.unlink()
 
 
 def _need(module: str, library: str, extra: str) -> None:

@@ -9,6 +9,7 @@ import typer
 from psidp.cli import options
 from psidp.cli.balance import in_words, plain
 from psidp.cli.json_output import show_json
+from psidp.cli.publishing import paid_and_stored
 from psidp.cli.release_cube import release_cube
 from psidp.cli.release_table import release_table
 from psidp.curator.file_columns import check_target, read_column, write_column
@@ -108,7 +109,9 @@ def column(
     release = mechanism.release(numbers, **_payment(mechanism, purpose, retry_key, f"column {column}"))
     if as_json:
         return show_json(_described(release))
-    write_column(output, column, np.asarray(release.value))
+    values = np.asarray(release.value)
+    with paid_and_stored(retry_key, lambda: write_column("-", column, values.reshape(-1))):
+        write_column(output, column, values)
     return _say_cost(release, notions.get("delta"), mechanism)
 
 

@@ -11,7 +11,7 @@ from psidp.cli import options
 from psidp.cli import table_options as given
 from psidp.cli.ask_words import bounds, edges_of
 from psidp.cli.json_output import show_json
-from psidp.cli.publishing import check_writable, paid_and_stored, write_answer
+from psidp.cli.publishing import paid_and_stored, write_answer
 from psidp.cli.release_table import column_type, contribution_of, shown, stray_keys, with_progress
 from psidp.cli.tables import console
 from psidp.curator import ask
@@ -19,6 +19,7 @@ from psidp.curator.aggregate import PERCENT
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
 from psidp.curator.curator import Curator
+from psidp.curator.file_columns import check_writable
 from psidp.curator.groups import keys_from_text
 from psidp.curator.query import CLIPPING_SHARE, need_column
 from psidp.ledger.ledger import Ledger

@@ -15,7 +15,7 @@ from psidp.curator.csv_line import column_line, fields, whole_lines
 from psidp.curator.engine import pattern_of
 from psidp.errors import MissingExtraError
 
-__all__ = ["check_target", "column_names", "read_column", "write_column"]
+__all__ = ["check_target", "check_writable", "column_names", "read_column", "write_column"]
 
 NO_WORDS: Mapping[str, float] = MappingProxyType({})
 KINDS = ".csv, .npy or .parquet, or - for CSV on standard input"
@@ -71,6 +71,16 @@ def check_target(target: str, dimensions: int) -> None:
         raise ValueError(f"an array of {dimensions} dimensions must go to an .npy file, got {target!r}.")
     if not (target == "-" or Path(target).parent.is_dir()):
         raise ValueError(f"the output must lie in a folder that exists, got {target!r}.")
+    if target != "-":
+        check_writable(Path(target))
+
+
+def check_writable(file: Path) -> None:
+    """Try to write a file, and leave it as it was: OSError says why it cannot be written."""
+    new = not file.exists()
+    file.open("ab").close()
+    if new:
+        file.unlink()
 
 
 def write_column(target: str, column: str | None, values: NDArray[Any]) -> None:
