@@ -109,7 +109,7 @@ class Stream:
     @property
     def capped(self) -> bool:
         """Whether the cap can leave out something, so that numbers are not those of all rows."""
-        return any(self._flags().values())
+        return any(self.flags().values())
 
     @property
     def sql(self) -> str:
@@ -190,10 +190,10 @@ class Stream:
         return [(key, part, [row[i] for row in released]) for i, (key, part) in enumerate(cells)]
 
     def _shown(self, key: Key, part: Any, points: list[Point]) -> list[Published]:
-        flag, begin = self._flags()[part.statistic], self.calendar.begin
+        flag, begin = self.flags()[part.statistic], self.calendar.begin
         return [Published(begin(p.period), key, part.statistic, *p[1:], flag) for p in points]
 
-    def _flags(self) -> dict[str, str]:
+    def flags(self) -> dict[str, str]:
         """The flag of each statistic."""
         asks, told = self._query.asks, (self._query, self.participation, self.calendar)
         return {a.name: CAPPED if can_cap(*told, a) else "" for a in asks}

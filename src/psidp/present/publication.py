@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from psidp.curator.estimate import CLIPPING, NOISE, RANK
+from psidp.curator.notes import FLAGS
 from psidp.curator.published import noise_step, on_steps
 from psidp.errors import MissingExtraError
 
@@ -15,21 +17,11 @@ MOST_ACROSS = 4
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")
 """A whole number that a workbook keeps to the last digit; a code such as 01 is none."""
 
-MARKS = {"clipping": "c", "noise": "n"}
-MEANINGS = {
-    "clipping": "c: clipping may have moved this number by more than its interval says.",
-    "noise": "n: the count behind this number cannot be told from zero, or noise leaves half of its range open.",
-}
+MARKS = {CLIPPING: "c", NOISE: "n", RANK: "r"}
+"""The letter behind a number that has a flag."""
 
-ASIDE = (
-    "What one ", "With contribution 1,", "Bounds and edges are chosen", "A contribution is chosen",
-    "The contribution is chosen", "The groups are taken as public", "The values of all columns are taken as public",
-    'Flag "',
-)  # fmt: skip
-"""How notes begin that are for who asked: advice, and how psidp works. All others make the numbers true."""
-
-SHARE = re.compile(r"[0-9.]+% of psi\^2 goes into")
-"""The same of a note on the price's parts."""
+ASIDE = {"scaling", "advice", "method", "public", "flag"}
+"""Kinds of notes that are for the analyst: advice, how psidp works, and flags, which have letters here."""
 
 TEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -142,9 +134,8 @@ def _words(answer: Any) -> list[str]:
     kappa = f", kappa = {g.kappa:.3g}" if g.kappa else ""
     chance = f"the interval beside each holds it with chance {answer.confidence:g} over that noise"
     said = [f"Numbers have Gaussian noise; {chance}. psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."]
-    said += [meaning for flag, meaning in MEANINGS.items() if any(flag in e.flag for _, e in answer.rows)]
-    notes = [note for note in answer.notes if not (note.startswith(ASIDE) or SHARE.match(note))]
-    return said + [note.partition(" Declare its type,")[0] for note in notes]
+    said += [f"{MARKS[flag]}: {FLAGS[flag]}." for flag in FLAGS if any(flag in e.flag for _, e in answer.rows)]
+    return said + [str(note) for note in answer.notes if note.kind not in ASIDE]
 
 
 def _plain(text: str) -> str:

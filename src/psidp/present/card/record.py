@@ -21,7 +21,7 @@ from psidp.present.card.enforced import enforced
 from psidp.present.card.events import Event, covering, described, read, upper_ends
 from psidp.present.card.fill import Trained, filled, from_ledger, mechanism_of, of_audit
 from psidp.present.card.paid import check_paid, spend_words
-from psidp.present.card.parts import Audited, LedgerCheck, Mechanism, Scope, Total, TypicalError
+from psidp.present.card.parts import Audited, ErrorRange, LedgerCheck, Mechanism, Scope, Total
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
 from psidp.present.card.stream_words import Streaming
@@ -31,11 +31,11 @@ from psidp.symbols import symbol
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger
 
-__all__ = ["UNTITLED", "Audited", "Card", "Mechanism", "Scope", "Total", "TypicalError", "card", "mechanism_of"]
+__all__ = ["UNTITLED", "Audited", "Card", "ErrorRange", "Mechanism", "Scope", "Total", "card", "mechanism_of"]
 
 Run = DPSGD | BandMF | FixedOrder | RandomAllocation
-FORM, OLD = "psidp.card/2", "psidp.card/1"
-"""The form that is written, and one that is read too: its sentences had other words."""
+FORM = "psidp.card/3"
+"""The form that is written, and the only one that is read."""
 UNTITLED = "Privacy card"
 """The title of a card that was told none."""
 KAPPA = 1e-10
@@ -69,7 +69,7 @@ class Card:
     ledger_check: LedgerCheck = ""
     total: Total | None = None
     """Of the budget that paid, this release included."""
-    errors: tuple[TypicalError, ...] = ()
+    errors: tuple[ErrorRange, ...] = ()
 
     def __post_init__(self) -> None:
         for name, kind in (("guarantee", Guarantee), ("mechanism", Mechanism), ("scope", Scope)):
@@ -166,6 +166,11 @@ class Card:
     def from_json(cls, text: str) -> Self:
         """The card that to_json wrote; what follows from the promise is computed afresh and must agree."""
         values = json.loads(text)
+        if isinstance(values, dict) and values.get("card") not in (None, FORM):
+            raise ValueError(
+                f"card (the form of the file) must be {FORM!r}, got card={values['card']!r}. Another version of psidp "
+                "wrote this card: make it again, or read it with that version."
+            )
         validate(values)
         scope, guarantee = values["scope"], Guarantee.from_dict(values["guarantee"])
         made = cls(
@@ -184,11 +189,10 @@ class Card:
             publisher=values.get("publisher", ""),
             ledger_check=(values["ledger"] or {}).get("check", ""),
             total=Total(**values["total"]) if values.get("total") else None,
-            errors=tuple(TypicalError(**error) for error in values.get("errors", [])),
+            errors=tuple(ErrorRange(**error) for error in values.get("errors", [])),
         )
         again, room = made.to_dict(), SAME if made.events else 0.0
-        told = ("derived",) if values["card"] == OLD else ("derived", "sentences")
-        wrong = [name for name in told if not same(again[name], values[name], room)]
+        wrong = [name for name in ("derived", "sentences") if not same(again[name], values[name], room)]
         if wrong:
             source = "the account of its events" if made.events else "its psi and kappa"
             raise ValueError(f"the card contradicts itself: its {wrong[0]} do not follow from {source}.")
@@ -216,7 +220,7 @@ def card(
     publisher: str | None = None,
     ledger_check: LedgerCheck | None = None,
     total: Total | None = None,
-    errors: tuple[TypicalError, ...] | None = None,
+    errors: tuple[ErrorRange, ...] | None = None,
     ledger: "Ledger | None" = None,
     budget: str | None = None,
 ) -> Card:

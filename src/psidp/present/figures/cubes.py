@@ -20,7 +20,7 @@ LINES = ("with", "without", "tangent", "psi", "tn", "fn")
 
 
 def heat_map(answer: Any, statistic: str = "") -> Chart:
-    """A table of two columns: colour for the number, its standard error below it; the paler, the less is known of it.
+    """A table of two columns: colour for the number, its interval below it; the paler, the less is known of it.
 
     A number that clipping may have moved has a dashed outline; a cell whose number cannot be told from noise is empty.
 
@@ -37,8 +37,9 @@ def heat_map(answer: Any, statistic: str = "") -> Chart:
         raise ValueError(f"a heat map must have at most {MOST_SIDE} values a column, got {len(down)} by {len(across)}.")
     cells = [
         {
-            "down": _word(key[0]), "across": _word(key[1]), "value": e.value, "error": e.standard_error,
-            "text": _digits(e.value, e.standard_error), "below": f"\u00b1{_digits(e.standard_error, e.standard_error)}",
+            "down": _word(key[0]), "across": _word(key[1]), "value": e.value, "lower": e.lower, "upper": e.upper,
+            "text": _digits(e.value, e.standard_error),
+            "below": " to ".join(_digits(end, e.standard_error) for end in (e.lower, e.upper)),
             "flag": e.flag or "none", **marks(e),
         }
         for key, e in rows
@@ -52,7 +53,7 @@ def heat_map(answer: Any, statistic: str = "") -> Chart:
     scale = alt.Scale(range=["#ffffff", LIGHT["psi"]], domain=[min(sure), max(sure)], interpolate="rgb", clamp=True)
     legend = alt.Legend(orient="right", title=rows[0][1].statistic)
     shade = alt.condition("datum.blank", alt.value("#f4f4f6"), alt.Color("value:Q", scale=scale, legend=legend))
-    tip = ["down:N", "across:N", "value:Q", "error:Q", "flag:N"]
+    tip = ["down:N", "across:N", "value:Q", "lower:Q", "upper:Q", "flag:N"]
     faded = alt.FillOpacity("known:Q", scale=None)
     squares = base.mark_rect(stroke=LIGHT["line"]).encode(color=shade, fillOpacity=faded, tooltip=tip)
     told = base.transform_filter("!datum.blank")
@@ -63,8 +64,10 @@ def heat_map(answer: Any, statistic: str = "") -> Chart:
     ink = alt.condition(dark, alt.value("white"), alt.value(LIGHT["ink"]))
     upper = told.mark_text(dy=-6, fontSize=11).encode(text="text:N", color=ink)
     lower = told.mark_text(dy=8, fontSize=9).encode(text="below:N", color=ink)
-    chart = (squares + outline + upper + lower).properties(width=62 * len(across), height=38 * len(down))
-    said = f"number and standard error; it cost psi = {answer.guarantee.psi:.4g}, per {answer.guarantee.unit}"
+    wide = max(62, *(8 + 5 * len(str(cell["below"])) for cell in cells))
+    chart = (squares + outline + upper + lower).properties(width=wide * len(across), height=38 * len(down))
+    g = answer.guarantee
+    said = f"number and interval (chance {answer.confidence:g}); it cost psi = {g.psi:.4g}, per {g.unit}"
     pale = ["the paler a cell, the wider its interval against the range of the numbers shown"]
     marked = (pale if any(cell["known"] < 1.0 for cell in cells) else []) + marks_in_words(cells, "empty")
     return finished(chart, f"{rows[0][1].statistic} by {answer.by[0]} and {answer.by[1]}", said, *marked)
