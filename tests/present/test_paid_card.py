@@ -105,6 +105,37 @@ def test_on_the_command_line_a_card_of_an_entry_needs_its_number_alone(clinic, t
     assert "goes with --ledger" in run("card", "--entry", 2)[2]
 
 
+def test_a_spend_without_a_publication_has_no_card_and_is_named_on_the_card_of_its_budget(tmp_path):
+    """Failed before its noise was drawn or after, or killed between the payment and the stored answer."""
+    with psidp.Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.open("clinic", psi=2.0, unit="patient", actor="Ann", purpose="a survey")
+        spend = {"purpose": "a count"}
+        with pytest.raises(KeyError), ledger.spend("clinic", Guarantee(0.3, **G), **spend):
+            raise KeyError
+        with pytest.raises(KeyError), ledger.spend("clinic", Guarantee(0.3, **G), **spend) as paid:
+            paid.answer(lambda: {}["nothing"])
+        ledger.spend("clinic", Guarantee(0.3, **G), **spend, retry_key="k", request="a").__enter__()
+        with ledger.spend("clinic", Guarantee(0.4, **G), **spend, retry_key="good", request="b") as paid:
+            paid.answer(lambda: 1)
+        with ledger.spend("clinic", Guarantee(0.5, **G), **spend):
+            pass
+        numbers = {e.id: e.psi for e in ledger.entries("clinic") if e.state == "spent"}
+        for number, psi in numbers.items():
+            if psi == 0.3:
+                with pytest.raises(ValueError, match=f"entry {number} paid for nothing that was released: "):
+                    card(ledger.spent(number), ledger=ledger, budget="clinic")
+            else:
+                assert card(ledger.spent(number), ledger=ledger, budget="clinic").guarantee.psi == psi
+        with pytest.raises(ValueError, match="that budget 'clinic' paid for"):
+            card(Guarantee(0.3, **G), ledger=ledger, budget="clinic")
+        made = card(ledger.report("clinic"), ledger=ledger, budget="clinic")
+    failed = [number for number, psi in numbers.items() if psi == 0.3]
+    assert made.scope.covered[-1].startswith("3 paid without a publication, which count in the total (entry ")
+    for number, why in zip(failed, ("withheld", "interrupted", "no answer is stored under its"), strict=True):
+        assert f"entry {number}: " in made.scope.covered[-1]
+        assert why in made.scope.covered[-1]
+
+
 HAND = "none was enforced here. The promise holds only where no patient moves the numbers further"
 
 

@@ -20,7 +20,7 @@ from psidp.present.card.derived import derived_numbers, derived_sentences, same
 from psidp.present.card.enforced import enforced
 from psidp.present.card.events import Event, covering, described, read, upper_ends
 from psidp.present.card.fill import Trained, filled, from_ledger, mechanism_of, of_audit
-from psidp.present.card.paid import check_paid, spend_words
+from psidp.present.card.paid import check_paid, spend_words, with_unpublished
 from psidp.present.card.parts import Audited, ErrorRange, LedgerCheck, Mechanism, Scope, Total
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
@@ -267,6 +267,8 @@ def card(
         paying = check_paid(ledger, budget, promise, behind, said.get("events", ()))
         known = enforced(ledger, paying, said.get("scope", Scope()), behind.unit)
         said |= known | {name: value for name, value in given.items() if name != "scope"}
+        if isinstance(promise, Report):
+            said["scope"] = with_unpublished(ledger, budget, said.get("scope", Scope()))
     if hasattr(said.get("audit"), "psi"):
         said["audit"] = of_audit(said["audit"])
     day = calendar_date.today().isoformat() if date is None else date
