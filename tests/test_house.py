@@ -6,6 +6,7 @@ from pathlib import Path
 SRC = Path(__file__).parent.parent / "src" / "psidp"
 FLOORS = [
     "errors",
+    "escaping",
     "symbols",
     "notebook_view",
     "maths",

@@ -101,7 +101,10 @@ def test_tables_hold_the_numbers_and_no_markup_of_keys():
     assert "n: the count behind this number" in markdown
     assert "rounded: numbers were rounded" in markdown
     latex = given.latex()
-    assert r"a|b*\_<i>\&\%\$\#\{\}\textbackslash{}\textasciitilde{}\textasciicircum{}" in latex
+    assert (
+        r"a\textbar{}b{*}\_\textless{}i\textgreater{}\&\%\$\#\{\}\textbackslash{}\textasciitilde{}\textasciicircum{}"
+        in latex
+    )
     assert "1,234 (1,175 to 1,294)" in latex
     assert latex.count(r"\\") == 3
     many = answer(*(number(float(i), 1.0, f"bin {i}") for i in range(6)), by=(), keys="ABCDEF")
@@ -127,7 +130,13 @@ def test_documents_say_what_makes_the_numbers_true_and_nothing_of_budgets(tmp_pa
         if note.text.startswith("mean of cost: one patient adds at most 2 rows' worth")
     )
     for text in (answer.markdown().replace("\\", ""), answer.latex().replace("\\", "")):
-        text = text.replace("textasciicircum{}", "^")
+        text = (
+            text.replace("textasciicircum{}", "^")
+            .replace("{[}", "[")
+            .replace("{]}", "]")
+            .replace("textless{}", "<")
+            .replace("char34{}", '"')
+        )
         for said in (
             "holds it with chance 0.95 over that noise. psi = 8 (add-remove, per patient).", chosen, took,
             "by ward where days < 45.", "mean of cost: 'cost' below 0 counts as 0, above 40 as 40.",
@@ -169,7 +178,7 @@ def test_a_workbook_holds_every_number_and_text_stays_text(tmp_path):
     rows = list(book["answer"].iter_rows(values_only=True))
     assert rows[0] == ("ward", "statistic", "value", "standard_error", "lower", "upper", "flag")
     assert rows[1][:4] == ("=1+1", "count", 1234.5, 30)
-    assert rows[2][0] == "B"
+    assert rows[2][0] == "\\x07B"
     assert book["answer"]["A2"].data_type == "s"
     assert "It cost psi = 0.5" in " ".join(str(row[0]) for row in book["notes"].iter_rows(values_only=True))
     with pytest.raises(ValueError, match=r"must end in \.xlsx"):

@@ -11,6 +11,7 @@ import typer
 from psidp.accounting import DPSGD, PrivacyCurve, account
 from psidp.accounting.events import Sampling
 from psidp.cli import options
+from psidp.cli.echo import echo
 from psidp.cli.public_record import (
     Answer,
     AnswersFile,
@@ -237,4 +238,4 @@ def _write(card: Card, output: str, form: str) -> None:
         sys.stdout.write(written(card, form))
         return
     Path(output).write_text(written(card, suffix), encoding="utf-8")
-    typer.echo(f"{output} written", err=True)
+    echo(f"{output} written", err=True)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from psidp.cli.echo import echo
 from psidp.errors import MissingExtraError
 from psidp.present.web.standalone import standalone_page
 
@@ -33,7 +34,7 @@ def explore(
     """
     if save:
         Path(save).write_text(standalone_page(), encoding="utf-8")
-        return typer.echo(f"{save} written: one file, needs no server")
+        return echo(f"{save} written: one file, needs no server")
     return serve(host, port, beyond_loopback, browser)
 
 
@@ -73,7 +74,7 @@ def serve(host: str, port: int, beyond_loopback: bool, browser: bool) -> None:
         config = configured(create_app(token))
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
-        typer.echo(f"The explorer is at {address} (Ctrl-C ends it)")
+        echo(f"The explorer is at {address} (Ctrl-C ends it)")
         if browser:
             webbrowser.open(address)
         uvicorn.Server(config).run(sockets=[listening])

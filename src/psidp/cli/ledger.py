@@ -8,6 +8,7 @@ import typer
 
 from psidp.cli import options
 from psidp.cli.balance import closed_or_left, in_words, plain, show_budgets, show_report
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.ledger_list import list_, report
 from psidp.cli.ledger_officer import approve, deny, limit, pause, request, resume, roles
@@ -219,7 +220,7 @@ def verify(
     if as_json:
         return show_json({"verified": True, "entries": found.id, "head": str(found)})
     whole = f"All entries after those that {kept} vouches for" if begun else f"All {found.id} entries"
-    return typer.echo(f"{whole} are what was written. The head is\n{found}")
+    return echo(f"{whole} are what was written. The head is\n{found}")
 
 
 @app.command()
@@ -229,7 +230,7 @@ def head(ledger: Where, as_json: options.AsJson = False) -> None:
     Whoever keeps it can tell later whether the ledger was cut.
     """
     found = readable(ledger).head()
-    return show_json({"id": found.id, "hash": found.hash, "head": str(found)}) if as_json else typer.echo(str(found))
+    return show_json({"id": found.id, "hash": found.hash, "head": str(found)}) if as_json else echo(str(found))
 
 
 @app.command()
@@ -273,7 +274,7 @@ def import_(
     found = made.head()
     if as_json:
         return show_json({"entries": found.id, "head": str(found)})
-    return typer.echo(f"{found.id} entries were verified and written. The head is\n{found}")
+    return echo(f"{found.id} entries were verified and written. The head is\n{found}")
 
 
 @app.command()
@@ -294,7 +295,7 @@ def moved(
     found = Ledger(ledger).moved(actor=actor, purpose=purpose, head=head or None)
     if as_json:
         return show_json({"entries": found.id, "head": str(found)})
-    return typer.echo(f"{found.id} entries were verified; the ledger goes on from here. The head is\n{found}")
+    return echo(f"{found.id} entries were verified; the ledger goes on from here. The head is\n{found}")
 
 
 def _check_export(source: str) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from psidp.cli.echo import echo
 from psidp.cli.plain_values import convert_plainly
 from psidp.errors import PsidpError
 
@@ -86,7 +87,7 @@ def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version  # slow to load
 
-        typer.echo(f"psidp {version('psidp')}")
+        echo(f"psidp {version('psidp')}")
         raise typer.Exit
 
 
@@ -111,5 +112,5 @@ def _in_words(trouble: OSError) -> str:
 
 
 def _refuse(sentence: str) -> None:
-    typer.echo(f"psidp: {sentence}", err=True)
+    echo(f"psidp: {sentence}", err=True)
     sys.exit(2)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from psidp.cli.echo import echo
 from psidp.curator.answer import Answer
 from psidp.errors import MissingExtraError
 from psidp.present.figures.files import SUFFIXES, save
@@ -100,7 +101,7 @@ def save_figure(answer: Answer, figure: str) -> None:
     try:
         save(answer.figure(), figure)
     except (OSError, ValueError) as error:
-        typer.echo(f"No figure was drawn: {error}", err=True)
+        echo(f"No figure was drawn: {error}", err=True)
 
 
 def write_answer(answer: Answer, file: Any) -> None:

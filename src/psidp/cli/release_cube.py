@@ -10,6 +10,7 @@ import typer
 from psidp.cli import options
 from psidp.cli import table_options as given
 from psidp.cli.ask_words import bounds, edges_of
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.publishing import write_answer
 from psidp.cli.release_table import column_type, contribution_of, shown, stray_keys, with_progress
@@ -21,6 +22,7 @@ from psidp.curator.cube import Cube
 from psidp.curator.curator import Curator
 from psidp.curator.groups import keys_from_text
 from psidp.curator.query import CLIPPING_SHARE, need_column
+from psidp.escaping import json_text
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 
@@ -137,7 +139,7 @@ def _listed(curator: Curator, word: str) -> tuple[str, list[Any]]:
         raise ValueError(f"--column must be column:value,value,..., such as ward:A,B or month:1..12, got {word!r}.")
     need_column(name, schema, "--column")
     if stray := stray_keys(values):
-        typer.echo(f"psidp: {stray}", err=True)
+        echo(f"psidp: {stray}", err=True)
     return name, keys_from_text(values, name, schema[name])
 
 
@@ -169,7 +171,7 @@ def _error(word: str) -> tuple[Any, float]:
 def _show_plan(plan: Any, as_json: bool) -> None:
     if as_json:
         return show_json(plan.to_dict())
-    return typer.echo(plan.summary())
+    return echo(plan.summary())
 
 
 def _show(cube: Cube, quantiles: Words, output: str, as_json: bool) -> None:
@@ -184,8 +186,8 @@ def _show(cube: Cube, quantiles: Words, output: str, as_json: bool) -> None:
                 console.print(shown(answer))
         elif not output:
             write_answer(answer, sys.stdout)
-            typer.echo("")
-    return typer.echo(cube.summary(), err=True)
+            echo("")
+    return echo(cube.summary(), err=True)
 
 
 def _answers(cube: Cube, quantiles: Words) -> dict[str, Answer]:
@@ -237,7 +239,7 @@ def _save(cube: Cube, quantiles: Words, folder: Path) -> None:
             with (folder / name).open("w", newline="", encoding="utf-8") as file:
                 write_answer(answer, file)
     except OSError as error:
-        typer.echo(json.dumps(cube.to_dict(), ensure_ascii=False))
+        typer.echo(json_text(json.dumps(cube.to_dict(), ensure_ascii=False)))
         raise ValueError(
             f"the tables could not be written to {str(folder)!r} ({error.strerror}). They are released all the same, "
             "and the cube stands on standard output instead."

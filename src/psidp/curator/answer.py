@@ -14,6 +14,7 @@ from psidp.curator.estimate import Estimate
 from psidp.curator.groups import Key
 from psidp.curator.published import few, on_steps
 from psidp.errors import MissingExtraError
+from psidp.escaping import one_line
 from psidp.guarantee import Guarantee
 
 __all__ = ["Answer", "Note", "packed", "unpacked"]
@@ -196,7 +197,9 @@ class Answer:
             "bounds count as the bound, and units with more than their share are scaled down: the interval of a number "
             "without a flag reaches further by what that may have moved, where it was measured; a quantile's does not."
         )
-        return "\n".join(line for line in (*map(str, self.notes), paid, cost, self.left, bars) if line)
+        return "\n".join(
+            line for line in (*(one_line(note.text) for note in self.notes), paid, cost, self.left, bars) if line
+        )
 
     def settled(self, left: str, stored: bool) -> Self:
         """The same answer with what the budget holds, and whether it was answered before."""

@@ -19,6 +19,7 @@ from psidp.curator.cube_record import columns_from, columns_to, marginals_from, 
 from psidp.curator.cube_sql import Layer
 from psidp.curator.estimate import Estimate, count_flag, flagged, open_flag
 from psidp.curator.notes import flag_notes
+from psidp.escaping import one_line
 from psidp.guarantee import Guarantee
 from psidp.maths.fieller import ratio_interval
 from psidp.maths.isotonic import isotonic
@@ -182,7 +183,9 @@ class Cube:
         g = self.guarantee
         paid = "This was answered before: the same numbers, and nothing was spent now." if self.stored else ""
         cost = f"It cost psi = {g.psi:.6g} ({g.adjacency}, per {g.unit}), all tables together."
-        return "\n".join(line for line in (*map(str, self.notes), paid, cost, self.left) if line)
+        return "\n".join(
+            line for line in (*(one_line(note.text) for note in self.notes), paid, cost, self.left) if line
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values: strategies in whole numbers, noise, coefficients. Nothing is planned again."""

@@ -18,6 +18,7 @@ from psidp.curator.cube_query import CubeQuery
 from psidp.curator.engine import Engine
 from psidp.curator.notes import clipping_words, contribution_note, hardly_private, nobodys
 from psidp.curator.readings import readings_words
+from psidp.escaping import one_line
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import histogram
 from psidp.mechanism.gaussian import GaussianMechanism
@@ -81,7 +82,7 @@ class CubePlan:
         if len(self.tables) > SHOWN:
             lines.append(f"... and {len(self.tables) - SHOWN:,} more tables.")
         cost = f"It would cost psi = {g.psi:.6g} ({g.adjacency}, per {g.unit}), all tables together. No row was read."
-        return "\n".join([*lines, *map(str, self.notes), cost])
+        return "\n".join(one_line(str(line)) for line in [*lines, *self.notes, cost])
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values."""

@@ -18,6 +18,7 @@ from psidp.curator.groups import PrivateGroups
 from psidp.curator.notes import notes_on, private_groups
 from psidp.curator.query import Query
 from psidp.curator.row_sql import middle_and_half
+from psidp.escaping import one_line
 from psidp.guarantee import Guarantee
 
 __all__ = ["Expected", "Plan", "expected_errors", "planned"]
@@ -155,7 +156,9 @@ class Plan:
         g = self.guarantee
         kappa = f" and kappa = {g.kappa:.3g}" if g.kappa else ""
         cost = f"It would cost psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit}). No row was read."
-        return "\n".join([*(e.sentence() for e in self.expected), self.groups, *map(str, self.notes), cost])
+        return "\n".join(
+            [*(e.sentence() for e in self.expected), self.groups, *(one_line(note.text) for note in self.notes), cost]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values."""

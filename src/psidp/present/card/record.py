@@ -11,6 +11,7 @@ from psidp.accounting import DPSGD, BandMF, FixedOrder, PrivacyCurve, RandomAllo
 from psidp.accounting.upper import UpperEnds
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
+from psidp.escaping import json_text
 from psidp.guarantee import Guarantee
 from psidp.ledger.entry import Entry
 from psidp.ledger.report import Report
@@ -160,7 +161,7 @@ class Card:
 
     def to_json(self) -> str:
         """The card as JSON, valid under the published schema."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        return json_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from psidp.present.figures.flags import DASHED, marks, marks_in_words
-from psidp.present.figures.theme import Chart, altair, colours, data, finished
+from psidp.present.figures.theme import Chart, altair, colours, data, finished, word
 from psidp.present.palette import LIGHT
 
 __all__ = ["heat_map", "shares_below"]
@@ -32,26 +32,26 @@ def heat_map(answer: Any, statistic: str = "") -> Chart:
     if len(answer.by) != 2:
         raise ValueError(f"a heat map must have two columns, got {', '.join(answer.by) or 'none'}.")
     rows = _chosen(answer, statistic)
-    across, down = (list(dict.fromkeys(_word(key[i]) for key, _ in rows)) for i in (1, 0))
+    across, down = (list(dict.fromkeys(word(key[i]) for key, _ in rows)) for i in (1, 0))
     if not (len(across) <= MOST_SIDE and len(down) <= MOST_SIDE):
         raise ValueError(f"a heat map must have at most {MOST_SIDE} values a column, got {len(down)} by {len(across)}.")
     cells = [
         {
-            "down": _word(key[0]), "across": _word(key[1]), "value": e.value, "lower": e.lower, "upper": e.upper,
+            "down": word(key[0]), "across": word(key[1]), "value": e.value, "lower": e.lower, "upper": e.upper,
             "text": _digits(e.value, e.standard_error),
             "below": " to ".join(_digits(end, e.standard_error) for end in (e.lower, e.upper)),
             "flag": e.flag or "none", **marks(e),
         }
         for key, e in rows
     ]  # fmt: skip
-    x = alt.X("across:N", sort=across, title=answer.by[1], axis=alt.Axis(labelAngle=0, labelLimit=90))
-    y = alt.Y("down:N", sort=down, title=answer.by[0])
+    x = alt.X("across:N", sort=across, title=word(answer.by[1]), axis=alt.Axis(labelAngle=0, labelLimit=90))
+    y = alt.Y("down:N", sort=down, title=word(answer.by[0]))
     sure = [cell["value"] for cell in cells if not cell["blank"]] or [0.0, 1.0]
     for cell, (_, e) in zip(cells, rows, strict=True):
         cell["known"] = 1.0 if cell["blank"] else _known(e.upper - e.lower, max(sure) - min(sure))
     base = alt.Chart(data(cells)).encode(x, y)
     scale = alt.Scale(range=["#ffffff", LIGHT["psi"]], domain=[min(sure), max(sure)], interpolate="rgb", clamp=True)
-    legend = alt.Legend(orient="right", title=rows[0][1].statistic)
+    legend = alt.Legend(orient="right", title=word(rows[0][1].statistic))
     shade = alt.condition("datum.blank", alt.value("#f4f4f6"), alt.Color("value:Q", scale=scale, legend=legend))
     tip = ["down:N", "across:N", "value:Q", "lower:Q", "upper:Q", "flag:N"]
     faded = alt.FillOpacity("known:Q", scale=None)
@@ -89,7 +89,7 @@ def shares_below(answer: Any, groups: Sequence[Any] = ()) -> Chart:
     chosen = {key if isinstance(key, tuple) else (key,) for key in groups}
     rows = [
         {
-            "x": float(key[-1]), "kind": ", ".join(map(_word, key[:-1])) or answer.by[-1], "value": e.value,
+            "x": float(key[-1]), "kind": ", ".join(map(word, key[:-1])) or answer.by[-1], "value": e.value,
             "lower": e.lower, "upper": e.upper,
         }
         for key, e in answer.rows
@@ -105,7 +105,7 @@ def shares_below(answer: Any, groups: Sequence[Any] = ()) -> Chart:
     colour = colours(
         {kind: LIGHT[LINES[i]] for i, kind in enumerate(kinds)}, legend=None if len(kinds) == 1 else alt.Legend()
     )
-    base = alt.Chart(data(rows)).encode(alt.X("x:Q", title=answer.by[-1]), colour)
+    base = alt.Chart(data(rows)).encode(alt.X("x:Q", title=word(answer.by[-1])), colour)
     band = base.mark_area(opacity=0.25, interpolate="linear").encode(
         alt.Y("lower:Q", title="share below", scale=alt.Scale(domain=[0, 1])), alt.Y2("upper:Q")
     )
@@ -114,7 +114,7 @@ def shares_below(answer: Any, groups: Sequence[Any] = ()) -> Chart:
     )
     said = f"each group's band holds it everywhere with chance {answer.confidence:g}"
     left = (
-        [f"not shown, since noise or clipping hides them: {', '.join(', '.join(map(_word, k)) for k in hidden)}"]
+        [f"not shown, since noise or clipping hides them: {', '.join(', '.join(map(word, k)) for k in hidden)}"]
         if hidden
         else []
     )
@@ -130,10 +130,6 @@ def _chosen(answer: Any, statistic: str) -> list[Any]:
     if not wanted:
         raise ValueError("a heat map must have a number at least, got an answer without rows.")
     return [(key, e) for key, e in answer.rows if e.statistic == wanted]
-
-
-def _word(key: Any) -> str:
-    return "NULL" if key is None else str(key)
 
 
 def _digits(value: float, error: float) -> str:

@@ -3,9 +3,10 @@
 from typing import Any
 
 from psidp.errors import MissingExtraError
+from psidp.escaping import one_line
 from psidp.present.palette import LIGHT
 
-__all__ = ["Chart", "altair", "colours", "data", "finished"]
+__all__ = ["Chart", "altair", "colours", "data", "finished", "word"]
 
 Chart = Any
 """An Altair chart of any kind."""
@@ -24,22 +25,33 @@ def altair() -> Any:
     return module
 
 
+def word(value: Any) -> str:
+    """A name or a value from data as a figure shows it.
+
+    Control characters would end the program that draws. A backslash looks like one and is none: Vega-Lite writes titles
+    into expressions, where it would escape what follows.
+    """
+    return "NULL" if value is None else one_line(str(value)).replace("\\", "\N{SET MINUS}")
+
+
 def data(rows: Rows) -> Any:
     """Rows as the data of a chart, inside the chart itself."""
-    return altair().Data(values=rows)
+    safe = [{name: word(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
+    return altair().Data(values=safe)
 
 
 def colours(names: dict[str, str], title: str | None = None, **encoding: Any) -> Any:
     """A colour encoding from labels to the palette's concepts, in the given order."""
     alt = altair()
-    scale = alt.Scale(domain=list(names), range=[LIGHT.get(concept, concept) for concept in names.values()])
+    scale = alt.Scale(domain=list(map(word, names)), range=[LIGHT.get(concept, concept) for concept in names.values()])
     return alt.Color("kind:N", title=title, scale=scale, **encoding)
 
 
 def finished(chart: Chart, title: str, *subtitle: str) -> Chart:
     """The chart with its title and the house's looks."""
     alt = altair()
-    words = alt.TitleParams(title, subtitle=list(subtitle)) if subtitle else alt.TitleParams(title)
+    title = word(title)
+    words = alt.TitleParams(title, subtitle=list(map(word, subtitle))) if subtitle else alt.TitleParams(title)
     return styled(chart.properties(title=words))
 
 
