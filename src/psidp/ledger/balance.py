@@ -188,12 +188,14 @@ def _spent(now: Balance, entry: Proposed) -> Balance:
     return after
 
 
-def paused(budget: str, who: str) -> BudgetPausedError:
-    """The refusal of a spend that is paused, for a person or, with "", for everybody."""
+def paused(budget: str, who: str, ledger: str = "LEDGER") -> BudgetPausedError:
+    """The refusal of a spend that is paused, for a person or, with "", for everybody; `ledger` is its address."""
     whom = f" for {who!r}" if who else ""
     return BudgetPausedError(
-        f"Budget {budget!r} is paused{whom}; nothing was spent and nothing released. psidp ledger show LEDGER "
-        f"{quote(budget)} says who paused it and why, psidp ledger resume ends it."
+        f"Budget {budget!r} is paused{whom}; nothing was spent and nothing released. psidp ledger show {ledger} "
+        f"{quote(budget)} says who paused it and why, psidp ledger resume ends it.",
+        budget,
+        who,
     )
 
 
