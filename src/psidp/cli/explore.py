@@ -1,6 +1,7 @@
 """psidp explore: serve the page on this machine, or save it as one file."""
 
 import webbrowser
+from os import strerror
 from pathlib import Path
 from secrets import token_urlsafe
 from socket import AF_INET, AF_INET6, AddressFamily, create_server, socket
@@ -84,5 +85,5 @@ def _listening(host: str, port: int, family: AddressFamily) -> socket:
     try:
         return create_server((host, port), family=family)
     except OSError as trouble:
-        why = str(trouble.strerror).split(" (")[0]
+        why = strerror(trouble.errno or 0)
         raise ValueError(f"{host}:{port} cannot be listened on ({why}). --port 0 takes a free port.") from None

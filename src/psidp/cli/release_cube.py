@@ -16,7 +16,7 @@ from psidp.cli.publishing import write_answer
 from psidp.cli.release_table import column_type, contribution_of, shown, stray_keys, with_progress
 from psidp.cli.tables import console
 from psidp.curator import ask
-from psidp.curator.aggregate import PERCENT
+from psidp.curator.aggregate import PERCENT, check_edges
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
 from psidp.curator.curator import Curator
@@ -145,10 +145,7 @@ def _listed(curator: Curator, word: str) -> tuple[str, list[Any]]:
 
 def _cut(word: str, make: Any) -> tuple[str, Any]:
     name, edges = edges_of(word)
-    try:
-        return name, make(edges)
-    except ValueError as refused:
-        raise ValueError(str(refused).replace(f'"{ask.UNNAMED}"', repr(name))) from None
+    return name, make(check_edges(name, edges))
 
 
 def _add(columns: dict[str, Any], name: str, values: Any) -> None:
