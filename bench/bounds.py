@@ -90,7 +90,7 @@ def _means(columns: dict[str, Floats], releases: int) -> Report:
         report.add(f"{name}, {values.size:,} rows", ratios[-1], "x", at_most=3.0)
         if (peer := _opendp(values)) is not None:
             report.add("  OpenDP, private quantiles as bounds, best of three pairs", peer / _best(values), "x")
-        report.say("  the answer says", answers[0].notes[1])
+        report.say("  the answer says", str(answers[0].notes[1]))
     report.add("median", float(np.median(ratios)), "x", at_most=1.5)
     return report
 

@@ -7,6 +7,7 @@ SRC = Path(__file__).parent.parent / "src" / "psidp"
 FLOORS = [
     "errors",
     "forms",
+    "escaping",
     "symbols",
     "notebook_view",
     "maths",

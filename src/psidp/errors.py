@@ -135,7 +135,16 @@ class BudgetClosedError(LedgerError):
 
 
 class BudgetPausedError(LedgerError):
-    """The budget is paused, for everybody or for this person."""
+    """The budget is paused, for everybody or for this person.
+
+    Attributes:
+        budget: its name.
+        person: who is paused; "" where everybody is.
+    """
+
+    def __init__(self, sentence: str, budget: str = "", person: str = "") -> None:
+        super().__init__(sentence)
+        self.budget, self.person = budget, person
 
 
 class ApprovalNeededError(LedgerError):
@@ -144,11 +153,14 @@ class ApprovalNeededError(LedgerError):
     Attributes:
         request: the request for exactly this spend that waits; 0 where nobody asked for it.
         event: what would be released, as Ledger.request takes it.
+        needed: what has to be asked for, and with which flags.
     """
 
-    def __init__(self, sentence: str, request: int = 0, event: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, sentence: str, request: int = 0, event: Mapping[str, Any] | None = None, needed: Any = None
+    ) -> None:
         super().__init__(sentence)
-        self.request, self.event = request, dict(event or {})
+        self.request, self.event, self.needed = request, dict(event or {}), needed
 
 
 class UnknownBudgetError(LedgerError, LookupError):

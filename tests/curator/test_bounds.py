@@ -188,7 +188,7 @@ def test_intervals_of_a_mean_reach_as_far_as_the_notes_say():
         assert (plain.lower - said.lower, said.upper - plain.upper) == pytest.approx(bounds.taken, abs=1e-9)
     told = f"lower it by {bounds.taken[1]:.2g} on average over all groups, as far as noise lets one see"
     assert sum(bounds.taken) > 0.0
-    assert told in " ".join(answer_of(question, drawn).notes)
+    assert told in " ".join(map(str, answer_of(question, drawn).notes))
 
 
 def test_edges_are_short_decimals():
@@ -243,11 +243,11 @@ def test_plan_and_answer_say_bounds_and_price():
     assert "15% of the aggregate's psi^2" in plan.summary()
     assert "with bounds 100 apart a mean over 10,000 rows is off by about " in plan.summary()
     assert len(plan.sql) == 1
-    notes = "\n".join(curator.release(ask.mean("x", bounds="auto"), psi=PSI).notes)
+    notes = "\n".join(map(str, curator.release(ask.mean("x", bounds="auto"), psi=PSI).notes))
     assert "mean of x: bounds [" in notes
     assert "chosen with 15% of its psi^2" in notes
     empty = Curator(pa.table({"x": pa.array([], pa.float64())}), None).release(ask.mean("x", bounds="auto"), psi=PSI)
-    assert "no value could be told from noise" in "\n".join(empty.notes)
+    assert "no value could be told from noise" in "\n".join(map(str, empty.notes))
 
 
 def test_bounds_are_chosen_over_groups_that_are_given_or_chosen():

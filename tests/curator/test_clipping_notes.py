@@ -37,13 +37,13 @@ def test_an_answer_says_how_many_were_clipped_and_how_much_that_took():
     curator = Curator(people(), "who", protects="person")
     for contribution, lost in ((1.0, 0.98), (8.0, 0.84)):
         answer = curator.release(ask.count(), psi=EXACT, contribution=contribution)
-        said = answer.notes[1]
+        said = str(answer.notes[1])
         assert "About 2,000 of 2,000 units had more. Of the total that they would add without a bound, clipping" in said
         assert float(said.split("took about ")[1].split("%")[0]) == pytest.approx(100 * lost, abs=3)
         assert [row["flag"] for row in answer] == ["clipping"]
         assert 'Flag "clipping" (1 of 1 numbers)' in answer.summary()
     answer = curator.release(ask.count(), psi=EXACT, contribution=64)
-    assert "Nobody was seen to have more, but behind the noise clipping may have taken up to" in answer.notes[1]
+    assert "Nobody was seen to have more, but behind the noise clipping may have taken up to" in str(answer.notes[1])
     assert [row["flag"] for row in answer] == [""]
     assert answer.value("count") == pytest.approx(100_000, abs=0.01)
 
@@ -162,7 +162,7 @@ def test_auto_has_no_silent_ceiling():
     for c, ends in ((1024.0, False), (CANDIDATES[-1], True)):
         noisy = Noisy(np.zeros((1, 1, 1)), 1.0, 0.0)
         part = Part(asked.asks[0], c, grid_of(ask.count(), c, 1), noisy, norms)
-        (said,) = what_clipping_took(asked, Drawn(((),), (part,)))
+        (said,) = map(str, what_clipping_took(asked, Drawn(((),), (part,))))
         assert ("ended at the largest contribution" in said) is ends
 
 

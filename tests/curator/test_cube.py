@@ -144,10 +144,10 @@ def test_a_unit_with_many_rows_is_cut_and_the_cube_says_so(trips):
     cars = inside(trips).groupby("car").size()
     kept = np.minimum(cars, 4).sum()
     assert 1.0 - kept / cars.sum() - 0.05 < cube.lost <= 1.0
-    assert any("clipping took about" in note for note in cube.notes)
+    assert any("clipping took about" in note.text for note in cube.notes)
     assert cube.query().value == pytest.approx(kept, abs=5 * cube.query().standard_error)
     silent = curator.cube(COLUMNS, ask.up_to(1), psi=1.0, contribution=4, clipping_share=0)
-    assert any("not measured" in note for note in silent.notes)
+    assert any("not measured" in note.text for note in silent.notes)
     assert silent.lost != silent.lost
 
 
@@ -156,7 +156,7 @@ def test_a_contribution_chosen_privately_keeps_nearly_all(trips, bound):
     cube = Curator(trips, "car").cube(COLUMNS, ask.up_to(2), psi=4.0, contribution="auto", bound=bound)
     total = cube.query()
     assert total.value == pytest.approx(len(inside(trips)), rel=0.1)
-    assert any("(chosen)" in note for note in cube.notes)
+    assert any("(chosen)" in note.text for note in cube.notes)
 
 
 def test_the_image_norm_keeps_more_of_units_that_are_in_many_cells(trips):
@@ -428,7 +428,7 @@ def test_bins_are_chosen_by_their_lower_edges_or_between_two_edges(trips):
             cube.query(where)
     labels = [row["delay"] for row in cube.table("delay")]
     assert labels == ["[-10, 0) and below", "[0, 10)", "[10, 60] and above"]
-    assert any("beyond the edges of delay" in note for note in cube.notes)
+    assert any("beyond the edges of delay" in note.text for note in cube.notes)
 
 
 def test_a_plan_says_errors_strategies_and_sql_and_reads_nothing(trips, monkeypatch):

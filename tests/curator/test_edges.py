@@ -81,7 +81,7 @@ def test_a_contribution_is_lowered_where_private_keys_are_many_and_never_refused
     asked = {"by": "k", "groups": PrivateGroups(1e-9, 10, 3.0), "psi": 50.0, "contribution": 2.0**20}
     answer = Curator(rows, "u").release(ask.count(), **asked)
     assert len(answer.rows) == 10
-    assert "one u adds at most 3.707e+05 rows' worth" in answer.notes[1]  # 2^18.5 of the 2^20 that were asked for
+    assert "one u adds at most 3.707e+05 rows' worth" in str(answer.notes[1])  # 2^18.5 of the 2^20 that were asked for
 
 
 def test_shares_of_one_budget_have_one_unit_column(tmp_path):

@@ -43,7 +43,7 @@ def test_a_release_is_one_spend_and_says_what_is_left(curator, kept):
 
 def test_a_plan_says_that_an_approval_is_needed_or_that_somebody_is_paused(curator, kept):
     def plan(psi):
-        return curator.plan(ask.count(), psi=psi).notes[-1]
+        return str(curator.plan(ask.count(), psi=psi).notes[-1])
 
     assert plan(0.6).endswith("left, enough for this release.")
     kept.limit("survey", 0.5, purpose="large ones are looked at", actor="Ann")
@@ -72,7 +72,7 @@ def test_the_same_question_under_the_same_key_costs_once(curator, kept):
 
 def test_a_plan_under_a_key_says_that_the_stored_answer_comes_again_or_that_another_question_is_refused(curator, kept):
     def plan(psi, key):
-        return curator.plan(ask.count(), by="ward", groups=["A", "B"], psi=psi, retry_key=key).notes[-1]
+        return str(curator.plan(ask.count(), by="ward", groups=["A", "B"], psi=psi, retry_key=key).notes[-1])
 
     assert plan(0.9, "k").endswith("left, enough for this release.")
     curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.9, retry_key="k")
@@ -89,7 +89,7 @@ def test_a_plan_of_what_was_paid_and_not_answered_under_its_key_says_that_it_is_
     monkeypatch.setattr("psidp.curator.curator.answer_of", None)
     with pytest.raises(TypeError):
         curator.release(ask.count(), psi=0.9, retry_key="k")
-    note = curator.plan(ask.count(), psi=0.9, retry_key="k").notes[-1]
+    note = str(curator.plan(ask.count(), psi=0.9, retry_key="k").notes[-1])
     assert "less than this release needs: it would be refused." in note
 
 

@@ -22,7 +22,6 @@ HERE = Path(__file__).parent
 KINDS = {
     "answer.json": (Answer.from_dict, "form", "psidp-table-1"),
     "cube.json": (Cube.from_dict, "form", "psidp-cube-1"),
-    "card.json": (lambda values: Card.from_json(json.dumps(values)), "card", "psidp.card/2"),
 }
 
 
@@ -55,6 +54,13 @@ def test_files_of_0_2_are_read_and_newer_ones_refused():
             read(values | {word: later(form)})
 
 
+def test_a_card_of_another_version_is_refused():
+    old = json.loads((HERE / "card.json").read_text())
+    for values in (old, json.loads(card(Guarantee(0.5)).to_json()) | {"card": "psidp.card/4"}):
+        with pytest.raises(NewerFormError, match=f"must have the form 'psidp.card/3', got '{values['card']}'"):
+            Card.from_json(json.dumps(values))
+
+
 def test_what_is_written_states_its_form():
     with curator() as made:
         answer, cube = made.release(ask.count(), psi=1.0), made.cube(*CUBE, psi=1.0)
@@ -63,7 +69,7 @@ def test_what_is_written_states_its_form():
     assert [json.loads(text)["form"] for text in written] == [
         "psidp-table-1", "psidp-cube-1", "psidp-plan-1", "psidp-cube-plan-1",
     ]  # fmt: skip
-    assert json.loads(card(Guarantee(0.5)).to_json())["card"] == "psidp.card/2"
+    assert json.loads(card(Guarantee(0.5)).to_json())["card"] == "psidp.card/3"
     assert psidp.audit([0.1, 0.2], [0.3, 0.4]).to_dict()["form"] == "psidp-audit-1"
 
 

@@ -129,7 +129,7 @@ def test_no_count_of_an_answer_is_below_zero_and_its_intervals_still_cover():
         assert row["lower"] == 0.0  # a truth of 0, covered before, is covered now
     assert (after.guarantee, after.confidence, after.by) == (answer.guarantee, answer.confidence, answer.by)
     assert after.notes[:-1] == answer.notes
-    assert after.notes[-1].startswith("non_negative: counts below 0 were set to 0")
+    assert str(after.notes[-1]).startswith("non_negative: counts below 0 were set to 0")
     assert type(after).from_dict(after.to_dict()).rows == after.rows
 
 

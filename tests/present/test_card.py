@@ -71,7 +71,7 @@ def test_the_schema_itself_is_a_schema_and_ours_agrees_with_jsonschema():
 
 
 BAD = {
-    ("card",): "psidp.card/3",
+    ("card",): "psidp.card/2",
     ("extra",): 1,
     ("guarantee", "psi"): -1.0,
     ("guarantee", "kappa"): 1.0,
@@ -367,11 +367,12 @@ def test_a_cube_and_an_answer_have_cards_that_say_what_was_published_and_whose_b
     made = psidp.card(cube, date="2026-01-31")
     assert made.guarantee == cube.guarantee
     assert made.title == "count in 1 table of ward"
-    assert made.scope.contribution_bound.startswith("One patient counts 4 rows at most")
+    assert made.scope.contribution_bound.startswith("one patient counts 4 rows at most; where")
     assert psidp.Card.from_json(made.to_json()) == made
     answer = curator.release(psidp.ask.count(), by="ward", groups=["A", "B"], psi=0.5)
-    said = psidp.card(answer, title="Visits").scope.contribution_bound
-    assert said == "count: one patient adds at most one row's worth (L2, over all groups)"
+    made = psidp.card(answer, title="Visits").scope.contribution_bound
+    said = "count: one patient adds at most the worth of 1 row, over all groups, combined as the square root of the "
+    assert made == f"{said}sum of squares"
     alone = psidp.Curator(pa.table(rows), None).release(psidp.ask.count(), psi=0.5)
     assert psidp.card(alone).scope.contribution_bound == "every row is one record"
 

@@ -4,16 +4,14 @@ import json
 import re
 import shlex
 
-import jsonschema
 import pyarrow as pa
 import pytest
 
 import psidp
 from psidp.present.card import card, to_html, to_markdown
 from psidp.present.card.front import front
-from psidp.present.card.parts import Audited, Total, TypicalError
+from psidp.present.card.parts import Audited, ErrorRange, Total
 from psidp.present.card.record import Card
-from psidp.present.card.schema import schema
 
 PLAIN = card(psidp.Guarantee(0.5, unit="patient"), title="Mean age", date="2026-01-31")
 ROWS = {"who": [1, 1, 2, 3] * 50, "ward": ["A", "B", "A", "A"] * 50, "age": [30.0, 31.0, 50.0, 60.0] * 50}
@@ -121,13 +119,17 @@ def test_an_answer_tells_its_error_in_its_own_unit_and_what_the_engine_enforced(
     asked = [psidp.ask.count(contribution=4), psidp.ask.mean("age", 0, 100, contribution=4)]
     answer = curator().release(*asked, by="ward", groups=["A", "B"], psi=0.5)
     made = card(answer, date="2026-01-31")
-    errors = {error.statistic: error.standard_error for error in made.errors}
-    mine = [e.standard_error for _, e in answer.rows if e.statistic == "count"]
-    assert errors["count of a group"] == pytest.approx(sorted(mine)[0])
+    errors = {error.statistic: error for error in made.errors}
+    mine = [e for _, e in answer.rows if e.statistic == "count"]
+    found = errors["count of a group"]
+    assert found.below == (min(e.value - e.lower for e in mine), max(e.value - e.lower for e in mine))
+    assert found.above == (min(e.upper - e.value for e in mine), max(e.upper - e.value for e in mine))
     rows, age = front(made).errors
-    assert re.match(r"count of a group: off by about [\d.]+ rows \(95 of 100", rows)
-    assert re.match(r"mean of age of a group: off by about [\d.]+ \(95 of 100", age)
-    assert made.scope.contribution_bound.startswith("count, mean of age: one patient adds at most 4 rows' worth")
+    assert re.match(r"count of a group: with a chance of 95 in 100 the truth is within [\d.]+( to|$| below)", rows)
+    assert age.startswith("mean of age of a group: with a chance of 95 in 100 the truth is within ")
+    assert made.scope.contribution_bound.startswith(
+        "count, mean of age: one patient adds at most the worth of 4 rows, over"
+    )
     assert front(made).bound.startswith("Limit on what one patient adds: count, mean of age: one patient adds at most ")
     assert "L2" not in first_page(made)
     assert Card.from_json(made.to_json()) == made
@@ -136,16 +138,18 @@ def test_an_answer_tells_its_error_in_its_own_unit_and_what_the_engine_enforced(
 def test_a_release_tells_its_noise_and_states_no_bound():
     made = card(psidp.GaussianMechanism(1.0, 2.0).release([0.0] * 5), date="2026-01-31")
     assert (made.title, made.guarantee.psi, made.mechanism.sigma) == ("5 numbers", 0.5, 2.0)
-    assert made.errors[0].standard_error == pytest.approx(2.0)
+    assert made.errors[0].above == pytest.approx((2.0 * 1.959964,) * 2, rel=1e-6)
     assert "none stated: nothing here enforced one" in to_markdown(made)
 
 
 def test_a_cube_and_a_counter_tell_their_errors():
     cube = curator().cube({"ward": ["A", "B"]}, ["ward"], psi=0.5, contribution=4)
     assert card(cube).errors[0].statistic == "count in a cell of ward"
-    assert card(cube).errors[0].standard_error == pytest.approx(cube.table("ward").rows[0][1].standard_error)
+    first = cube.table("ward").rows[0][1]
+    assert card(cube).errors[0].below[0] <= first.value - first.lower <= card(cube).errors[0].below[1]
     counter = psidp.Counter(psi=0.5, periods=4, at_most=1, bound=1, unit="user")
-    assert card(counter).errors[0].standard_error == pytest.approx(counter.plan().expected()[0].rmse)
+    expected = counter.plan().expected()[0]
+    assert card(counter).errors[0].above[1] >= 1.959 * expected.rmse >= card(counter).errors[0].above[0] > 0.0
 
 
 def test_with_its_ledger_a_card_is_verified_and_has_the_running_total(tmp_path, run):
@@ -192,27 +196,31 @@ def test_a_tampered_ledger_is_said_on_the_card(tmp_path, monkeypatch):
     assert front(made).checks[0].state == "bad"
 
 
-def test_cards_of_the_first_form_are_still_read():
-    values = json.loads(PLAIN.to_json())
-    values |= {"card": "psidp.card/1", "sentences": ["said otherwise, then"]}
-    for name in ("publisher", "total", "errors"):
-        del values[name]
-    jsonschema.Draft202012Validator(schema()).validate(values)
-    assert Card.from_json(json.dumps(values)) == PLAIN
-    values["card"] = "psidp.card/2"
+def test_a_card_of_an_older_version_is_refused_with_what_to_do():
+    values = json.loads(PLAIN.to_json()) | {"card": "psidp.card/2"}
+    with pytest.raises(ValueError, match=r"must be 'psidp.card/3', got card='psidp.card/2'.*make it again"):
+        Card.from_json(json.dumps(values))
+    values = json.loads(PLAIN.to_json()) | {"sentences": ["something else"]}
     with pytest.raises(ValueError, match="its sentences do not follow"):
         Card.from_json(json.dumps(values))
 
 
 def test_parts_refuse_nonsense(run):
-    with pytest.raises(ValueError, match="standard_error"):
-        TypicalError("age", float("nan"))
+    with pytest.raises(ValueError, match="below"):
+        ErrorRange("age", (float("nan"), 1.0), (1.0, 1.0))
+    with pytest.raises(ValueError, match="above"):
+        ErrorRange("age", (1.0, 1.0), (2.0, 1.0))
+    with pytest.raises(ValueError, match="clipped"):
+        ErrorRange("age", (1.0, 1.0), (1.0, 2.0), clipped=2)
     with pytest.raises(ValueError, match="psi"):
         Total("survey", -1.0)
     for flags, sentence in (
         (["--total", "3"], "--total must be JSON with budget, cap, kappa, psi, got '3'."),
         (["--errors", "{"], "--errors must be a JSON list, got '{'."),
-        (["--errors", '[{"statistic": "age"}]'], "--errors must be JSON with standard_error, statistic"),
+        (
+            ["--errors", '[{"statistic": "age"}]'],
+            "--errors must be JSON with above, below, clipped, confidence, numbers, statistic",
+        ),
         (["--ledger", "x.db"], "ledger and budget must be given together"),
     ):
         code, _, err = run("card", "--psi", "1", *flags)

@@ -166,7 +166,7 @@ def test_an_evaluation_answers_each_point_from_card_ledger_and_answers(report):
     assert not points["Utility"].answered
     for write in (evaluation.to_html, evaluation.to_markdown):
         page = write(made, list(points.values()))
-        assert "Open: access to the data" in page
+        assert "Open: Access to the data" in page
         assert "by consent" in page
 
 

@@ -87,7 +87,7 @@ def _show(result: AuditResult | OneRunResult, file: ScoreFile, delta: float, eps
         rows.add_row(statement, value)
     console.print(rows)
     for sentence in (file.sentence, *_sentences(result)):
-        console.print(f"{sentence}\n", markup=False)
+        console.print(f"{sentence}\n")
 
 
 def _rows(result: AuditResult | OneRunResult, delta: float, epsilon: float) -> list[tuple[str, str]]:

@@ -7,10 +7,11 @@ from rich.text import Text
 
 from psidp.cli.chart import draw
 from psidp.cli.tables import console, table
+from psidp.escaping import visible
 from psidp.guarantee import Guarantee
 from psidp.ledger.budget_refusal import CLOSED
 from psidp.ledger.report import Report
-from psidp.present.formatting import down, up, visible
+from psidp.present.formatting import down, up
 
 __all__ = ["closed_or_left", "in_words", "plain", "show_budgets", "show_report"]
 

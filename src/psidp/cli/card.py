@@ -12,6 +12,7 @@ from psidp.accounting import DPSGD, PrivacyCurve, account
 from psidp.accounting.events import Sampling
 from psidp.auditing.result import FORM
 from psidp.cli import options
+from psidp.cli.echo import echo
 from psidp.cli.public_record import (
     Answer,
     AnswersFile,
@@ -31,13 +32,13 @@ from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.present.card.events import parsed
 from psidp.present.card.formats import written
-from psidp.present.card.parts import LedgerCheck, Total, TypicalError
+from psidp.present.card.parts import ErrorRange, LedgerCheck, Total
 from psidp.present.card.record import Audited, Card, Mechanism, Scope, mechanism_of
 from psidp.present.card.record import card as make
 
 __all__ = ["card"]
 
-Part = TypeVar("Part", Total, TypicalError)
+Part = TypeVar("Part", Total, ErrorRange)
 
 
 @options.with_notions("psi", "epsilon", "delta", "sensitivity", "sigma", "auc", "advantage", "zcdp")
@@ -72,7 +73,7 @@ def card(
     ledger_check: Annotated[str, typer.Option("--ledger-check", help="its verification: passed, failed")] = "",
     total: Annotated[str | None, typer.Option("--total", help="running total as JSON: budget, psi, kappa, cap")] = None,
     errors: Annotated[
-        str | None, typer.Option("--errors", help="typical errors, as JSON: a list of statistic, standard_error")
+        str | None, typer.Option("--errors", help="errors as JSON: a list of statistic, below, above: [least, most]")
     ] = None,
     publisher: Annotated[str, typer.Option("--publisher", help="who published it")] = "",
     audit: Annotated[str | None, typer.Option("--audit", help="audit result: JSON, or a file of it")] = None,
@@ -148,7 +149,7 @@ def card(
         ledger_head=ledger_head or head,
         ledger_check=cast(LedgerCheck, ledger_check) or None,
         total=None if total is None else _values("--total", total, Total),
-        errors=None if errors is None else tuple(_values("--errors", one, TypicalError) for one in _list(errors)),
+        errors=None if errors is None else tuple(_values("--errors", one, ErrorRange) for one in _list(errors)),
         publisher=publisher or None,
         audit=None if audit is None else _audited(audit, audit_link),
         date=date,
@@ -191,7 +192,7 @@ def _side(adjacency: str | None) -> Adjacency | None:
 
 
 def _list(text: str) -> list[Any]:
-    """The typical errors in JSON that somebody typed."""
+    """The errors in JSON that somebody typed."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -199,7 +200,7 @@ def _list(text: str) -> list[Any]:
     if not isinstance(found, list):
         raise ValueError(
             f"--errors must be a JSON list, got {text[:40]!r}. Such as "
-            '[{"statistic": "mean age", "standard_error": 0.4}].'
+            '[{"statistic": "mean age", "below": [0.8, 0.8], "above": [0.8, 0.8]}].'
         )
     return found
 
@@ -240,4 +241,4 @@ def _write(card: Card, output: str, form: str) -> None:
         sys.stdout.write(written(card, form))
         return
     Path(output).write_text(written(card, suffix), encoding="utf-8")
-    typer.echo(f"{output} written", err=True)
+    echo(f"{output} written", err=True)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from psidp.cli import options
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.guarantee import Guarantee
 from psidp.maths.profile import log_delta_from_psi
@@ -49,7 +50,7 @@ def convert(
     if as_json:
         return show_json({"guarantee": guarantee.to_dict()} | results)
     for name, value in results.items():
-        typer.echo(f"{value!r}" if len(results) == 1 else f"{name} {value!r}")
+        echo(f"{value!r}" if len(results) == 1 else f"{name} {value!r}")
     return None
 
 

@@ -44,7 +44,6 @@ def demo(
     console.print(
         f"A made-up clinic has {rows:,} visits in {path}. It allows psi = {PSI:g} for each patient over everything it "
         f"will ever publish of them, and opens the budget {BUDGET!r} in {folder / 'ledger.db'}.\n",
-        markup=False,
     )
     _releases(curator, folder)
     _refusal(curator)
@@ -52,15 +51,14 @@ def demo(
     _tables(curator, folder)
     console.rule("8. What it means")
     spent = ledger.report(BUDGET).spent
-    console.print(f"Spent so far: psi = {up(spent.psi)}, kappa = {up(spent.kappa, 2)}, per patient.\n", markup=False)
+    console.print(f"Spent so far: psi = {up(spent.psi)}, kappa = {up(spent.kappa, 2)}, per patient.\n")
     for sentence in sentences(spent):
-        console.print(f"{sentence}\n", markup=False)
+        console.print(f"{sentence}\n")
     command = "psidp" if which("psidp") else os.path.relpath(sys.argv[0])  # ./dev demo installs into .venv
     console.print(
         f"To look at: visits.csv, wards.csv, wards_answer.csv, plan.sql, weekly.svg, tables.svg and ledger.db in "
         f"{folder}. Next: {command} ledger show {folder / 'ledger.db'}, {command} release table --help, {command} "
         "explain --psi 1.",
-        markup=False,
     )
     ledger.dispose()
 
@@ -72,7 +70,7 @@ def _releases(curator: Curator, folder: Path) -> None:
     asks = (ask.count(), ask.sum("cost", 0, 5000))
     plan = curator.plan(*asks, **question)
     (folder / "plan.sql").write_text(";\n\n".join(plan.sql) + ";\n", encoding="utf-8")
-    console.print(f"{plan.summary()}\n", markup=False)
+    console.print(f"{plan.summary()}\n")
     answer = curator.release(*asks, **question, retry_key="wards")
     (folder / "wards_answer.csv").write_text(answer.frame().to_csv(index=False), encoding="utf-8")
     _show(answer)
@@ -83,7 +81,6 @@ def _releases(curator: Curator, folder: Path) -> None:
     console.print(
         f"The same question under the same key gives {'the very same' if same else 'other'} numbers, from the ledger. "
         f"{again.left}\n",
-        markup=False,
     )
     console.rule("4. Two more releases")
     adults: dict[str, Any] = {"where": "age >= 18", "contribution": 2, "psi": 0.5}
@@ -102,7 +99,7 @@ def _refusal(curator: Curator) -> None:
     try:
         curator.release(ask.histogram("age", range(0, 111, 10)), psi=0.5)
     except BudgetExceededError as refusal:
-        console.print(f"{refusal}\n", markup=False)
+        console.print(f"{refusal}\n")
 
 
 def _weekly(curator: Curator, folder: Path) -> None:
@@ -112,12 +109,11 @@ def _weekly(curator: Curator, folder: Path) -> None:
         "new patients", ask.units(), every="week", since=FIRST_WEEK, periods=WEEKS, at_most=1, psi=0.3,
         arrived="loaded_at", windows=[4],
     )  # fmt: skip
-    console.print(f"{stream.plan()}\n", markup=False)
+    console.print(f"{stream.plan()}\n")
     stream.open("new patients by week")
     console.print(
         f"Opened, psi = 0.3 is paid for all {WEEKS} weeks. A patient counts in the first week with a visit. Published "
         f"now, late, as the year is over: {len(stream.publish())} weeks; published again: {len(stream.publish())}.\n",
-        markup=False,
     )
     rows = stream.series("total to date")
     made = table("New patients to date", ["week"], ["value", "standard error", "lower", "upper"])
@@ -126,9 +122,9 @@ def _weekly(curator: Curator, folder: Path) -> None:
     console.print(made)
     try:
         picture = save(series(rows, "New patients to date", stream.confidence), folder / "weekly.svg")
-        console.print(f"The picture of it is {picture}.\n", markup=False)
+        console.print(f"The picture of it is {picture}.\n")
     except MissingExtraError as missing:
-        console.print(f"{missing}\n", markup=False)
+        console.print(f"{missing}\n")
 
 
 def _tables(curator: Curator, folder: Path) -> None:
@@ -136,7 +132,7 @@ def _tables(curator: Curator, folder: Path) -> None:
     console.rule("7. Tables that agree with each other")
     columns = {"ward": WARDS, "diagnosis": DIAGNOSES, "age": ask.bins([0, 18, 40, 65, 120])}
     question: dict[str, Any] = {"psi": 0.25, "contribution": 4}
-    console.print(f"{curator.plan_cube(columns, ask.up_to(2), **question).summary()}\n", markup=False)
+    console.print(f"{curator.plan_cube(columns, ask.up_to(2), **question).summary()}\n")
     cube = curator.cube(columns, ask.up_to(2), **question, retry_key="cross-tables")
     for names in (("ward",), ("age",)):
         console.print(shown(cube.table(*names)))
@@ -146,15 +142,14 @@ def _tables(curator: Curator, folder: Path) -> None:
         f"A drill-down that costs nothing more: {old.value:,.0f} visits to geriatrics at 65 and above, from "
         f"{old.lower:,.0f} to {old.upper:,.0f}. All tables agree: the {len(WARDS) * len(DIAGNOSES)} cells of ward by "
         f"diagnosis add up to {added:,.2f}, and the total is {total:,.2f}.\n",
-        markup=False,
     )
     try:
         picture = save(heat_map(cube.table("ward", "age")), folder / "tables.svg")
-        console.print(f"A picture of one of them is {picture}. {cube.left}\n", markup=False)
+        console.print(f"A picture of one of them is {picture}. {cube.left}\n")
     except MissingExtraError as missing:
-        console.print(f"{missing}\n", markup=False)
+        console.print(f"{missing}\n")
 
 
 def _show(answer: Answer) -> None:
     console.print(shown(answer))
-    console.print(f"{answer.summary()}\n", markup=False)
+    console.print(f"{answer.summary()}\n")

@@ -1,6 +1,7 @@
 """psidp explore: serve the page on this machine, or save it as one file."""
 
 import webbrowser
+from os import strerror
 from pathlib import Path
 from secrets import token_urlsafe
 from socket import AF_INET, AF_INET6, AddressFamily, create_server, socket
@@ -8,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from psidp.cli.echo import echo
 from psidp.errors import MissingExtraError
 from psidp.present.web.standalone import standalone_page
 
@@ -33,7 +35,7 @@ def explore(
     """
     if save:
         Path(save).write_text(standalone_page(), encoding="utf-8")
-        return typer.echo(f"{save} written: one file, needs no server")
+        return echo(f"{save} written: one file, needs no server")
     return serve(host, port, beyond_loopback, browser)
 
 
@@ -73,7 +75,7 @@ def serve(host: str, port: int, beyond_loopback: bool, browser: bool) -> None:
         config = configured(create_app(token))
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
-        typer.echo(f"The explorer is at {address} (Ctrl-C ends it)")
+        echo(f"The explorer is at {address} (Ctrl-C ends it)")
         if browser:
             webbrowser.open(address)
         uvicorn.Server(config).run(sockets=[listening])
@@ -83,5 +85,5 @@ def _listening(host: str, port: int, family: AddressFamily) -> socket:
     try:
         return create_server((host, port), family=family)
     except OSError as trouble:
-        why = str(trouble.strerror).split(" (")[0]
+        why = strerror(trouble.errno or 0)
         raise ValueError(f"{host}:{port} cannot be listened on ({why}). --port 0 takes a free port.") from None

@@ -8,6 +8,7 @@ import typer
 
 from psidp.accounting import DPSGD, PrivacyCurve, account
 from psidp.cli import options
+from psidp.cli.echo import echo
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.present import figures
@@ -101,4 +102,4 @@ def _write(drawn: dict[str, Callable[[], Any]], output: Path, form: str) -> None
         output.mkdir(parents=True, exist_ok=True)
     for name, make in drawn.items():
         target = output if single else output / f"{name}.{form}"
-        typer.echo(figures.save(make(), target))
+        echo(figures.save(make(), target))

@@ -8,6 +8,7 @@ import typer
 
 from psidp.cli import options
 from psidp.cli.balance import closed_or_left, in_words, plain, show_budgets, show_report
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.ledger_answer import answer
 from psidp.cli.ledger_list import list_, report
@@ -225,7 +226,7 @@ def verify(
         show_json({"verified": not unknown, "entries": found.id, "head": str(found), "not_recomputed": unknown})
     else:
         whole = f"All entries after those that {kept} vouches for" if begun else f"All {found.id} entries"
-        typer.echo(f"{whole} are what was written{_but(found)}. The head is\n{found}")
+        echo(f"{whole} are what was written{_but(found)}. The head is\n{found}")
     if found.not_recomputed:
         raise typer.Exit(2)
 
@@ -237,7 +238,7 @@ def head(ledger: Where, as_json: options.AsJson = False) -> None:
     Whoever keeps it can tell later whether the ledger was cut.
     """
     found = readable(ledger).head()
-    return show_json({"id": found.id, "hash": found.hash, "head": str(found)}) if as_json else typer.echo(str(found))
+    return show_json({"id": found.id, "hash": found.hash, "head": str(found)}) if as_json else echo(str(found))
 
 
 @app.command()
@@ -281,7 +282,7 @@ def import_(
     found = made.head()
     if as_json:
         return show_json({"entries": found.id, "head": str(found)})
-    return typer.echo(f"{found.id} entries were verified and written. The head is\n{found}")
+    return echo(f"{found.id} entries were verified and written. The head is\n{found}")
 
 
 @app.command()
@@ -302,7 +303,7 @@ def moved(
     found = Ledger(ledger).moved(actor=actor, purpose=purpose, head=head or None)
     if as_json:
         return show_json({"entries": found.id, "head": str(found)})
-    return typer.echo(f"{found.id} entries were verified; the ledger goes on from here. The head is\n{found}")
+    return echo(f"{found.id} entries were verified; the ledger goes on from here. The head is\n{found}")
 
 
 def _but(found: Head) -> str:

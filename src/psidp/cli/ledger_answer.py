@@ -7,7 +7,7 @@ import numpy as np
 import typer
 
 from psidp.cli import options
-from psidp.cli.balance import plain
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.ledger_options import Where, readable
 from psidp.cli.release_cube import show_cube
@@ -48,7 +48,7 @@ def answer(
         return show_json(values | ({"published": published_rows(numbers)} if numbers else {}))
     _show(json.loads(entry.answer), numbers)
     said = f"Stored in entry {entry.id} of budget {entry.budget}; entry {spend.id} spent psi {up(spend.psi)}"
-    return typer.echo(plain(f"{said}, {spend.time[:10]}: {spend.purpose}"), err=True)
+    return echo(f"{said}, {spend.time[:10]}: {spend.purpose}", err=True)
 
 
 def _period(book: LedgerReading, entry: Entry) -> list[Any]:
@@ -69,6 +69,6 @@ def _show(value: Any, numbers: list[Any]) -> None:
     if {"value"} <= names <= {"form", "dtype", "value"}:
         check_form(value.get("form"), RELEASE, "the stored release")
         for number in np.atleast_1d(value["value"]).ravel().tolist():
-            typer.echo(repr(number))
+            echo(repr(number))
         return None
-    return typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    return show_json(value)

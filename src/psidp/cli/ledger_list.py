@@ -9,6 +9,7 @@ from rich.table import Table
 
 from psidp.cli import options
 from psidp.cli.balance import plain
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.ledger_options import Where, readable
 from psidp.cli.tables import console, table
@@ -128,7 +129,7 @@ def report(
         sys.stdout.write(text)
         return None
     Path(output).write_text(text, encoding="utf-8")
-    return typer.echo(f"{output} written", err=True)
+    return echo(f"{output} written", err=True)
 
 
 def _verified(book: LedgerReading, which: Selection) -> Statement:

@@ -9,6 +9,7 @@ from warnings import catch_warnings, simplefilter
 import typer
 
 from psidp.cli import options
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.ledger_options import Kappa, Name, Part, Table, TableUnit, Where, Who, Why, priced, say
 from psidp.ledger import schema
@@ -137,7 +138,7 @@ def pause(
     made = book.pause(budget, purpose=purpose, person=person, actor=actor)
     _stopped(made, "paused", person, as_json)
     if person and not book.list(Selection(actor=person), size=1):
-        typer.echo(
+        echo(
             f"Nobody has spent here under the name {person!r}. Case and blanks tell no names apart: psidp ledger list "
             f"{ledger} shows who did.",
             err=True,
@@ -185,7 +186,7 @@ def _warned() -> Iterator[list[str]]:
 def _show(warned: list[str], as_json: bool) -> None:
     """Warnings on standard error; in JSON they stand beside the entry."""
     for sentence in () if as_json else warned:
-        typer.echo(f"psidp: {sentence}", err=True)
+        echo(f"psidp: {sentence}", err=True)
 
 
 def _event(text: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import typer
 
 from psidp.cli import options
 from psidp.cli.balance import plain
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console
 from psidp.guarantee import Guarantee
@@ -14,7 +15,6 @@ from psidp.ledger.entry import Entry
 from psidp.ledger.event import price
 from psidp.ledger.ledger import Ledger
 from psidp.ledger.reading import LedgerReading
-from psidp.present.formatting import visible
 
 __all__ = ["Kappa", "Name", "Part", "Table", "TableUnit", "Where", "Who", "Why", "priced", "readable", "say"]
 
@@ -36,7 +36,7 @@ def readable(ledger: str) -> LedgerReading:
     if copy is None:
         return Ledger(ledger)
     said = f"{ledger} was used as {copy.original} before, so it is read as a copy: nothing can be spent from it"
-    typer.echo(visible(f"psidp: {said}, and what was spent since is not in it."), err=True)
+    echo(f"psidp: {said}, and what was spent since is not in it.", err=True)
     return copy
 
 

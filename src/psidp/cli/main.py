@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from psidp.cli.echo import echo
 from psidp.cli.given_once import given_once
 from psidp.cli.plain_values import convert_plainly
 from psidp.errors import PsidpError
@@ -88,7 +89,7 @@ def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version  # slow to load
 
-        typer.echo(f"psidp {version('psidp')}")
+        echo(f"psidp {version('psidp')}")
         raise typer.Exit
 
 
@@ -121,5 +122,5 @@ def _in_words(trouble: OSError) -> str:
 
 
 def _refuse(sentence: str) -> None:
-    typer.echo(f"psidp: {sentence}", err=True)
+    echo(f"psidp: {sentence}", err=True)
     sys.exit(2)

@@ -1,7 +1,6 @@
 """psidp notation: every quantity with its name, letter, meaning and domain."""
 
-import typer
-
+from psidp.cli.echo import echo
 from psidp.symbols import notation as lines_of_notation
 
 __all__ = ["notation"]
@@ -12,4 +11,4 @@ def notation() -> None:
 
     The list is Markdown, and says what others call the same thing.
     """
-    typer.echo("\n".join(lines_of_notation()))
+    echo("\n".join(lines_of_notation()))

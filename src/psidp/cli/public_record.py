@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from psidp.cli.echo import echo
 from psidp.ledger.ledger import Ledger
 from psidp.ledger.report import Report
 from psidp.present import evaluation, registry
@@ -124,4 +125,4 @@ def publish(
         texts[evaluation_file] = write(card, evaluation.evaluation(card, report, given))
     for name, text in texts.items():
         Path(name).write_text(text, encoding="utf-8")
-        typer.echo(f"{name} written", err=True)
+        echo(f"{name} written", err=True)

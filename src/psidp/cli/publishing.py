@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from psidp.cli.echo import echo
 from psidp.curator.answer import Answer
 from psidp.curator.ask import Aggregate
 from psidp.curator.file_columns import check_writable
@@ -120,7 +121,7 @@ def save_figure(answer: Answer, figure: str) -> None:
     try:
         save(answer.figure(), figure)
     except Exception as error:
-        typer.echo(f"No figure was drawn: {error}", err=True)
+        echo(f"No figure was drawn: {error}", err=True)
 
 
 def write_answer(answer: Answer, file: Any) -> None:

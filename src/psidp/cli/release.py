@@ -8,6 +8,7 @@ import typer
 
 from psidp.cli import options
 from psidp.cli.balance import in_words, plain
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.publishing import paid_and_stored
 from psidp.cli.release_cube import release_cube
@@ -76,7 +77,7 @@ def value(
     if as_json:
         return show_json(_described(release))
     for number in np.atleast_1d(release.value).tolist():
-        typer.echo(repr(number))
+        echo(repr(number))
     return _say_cost(release, notions.get("delta"), mechanism)
 
 
@@ -174,7 +175,7 @@ def _say_cost(release: Release, delta: float | None, mechanism: GaussianMechanis
     if mechanism.ledger is not None:
         left = mechanism.ledger.remaining(mechanism.budget)
         paid = f"Paid from budget {plain(mechanism.budget)}. {in_words(left)}"
-    typer.echo(
+    echo(
         f"{spent} ({g.adjacency}, per {g.unit}): epsilon {up(float(g.epsilon(at)))} at delta = {at:g}. "
         f"Noise of standard deviation {up(release.sigma)}; each true number lies within {up(room)} of the one "
         f"released with probability 0.95. {paid}",

@@ -10,18 +10,20 @@ import typer
 from psidp.cli import options
 from psidp.cli import table_options as given
 from psidp.cli.ask_words import bounds, edges_of
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.publishing import paid_and_stored, write_answer
 from psidp.cli.release_table import column_type, contribution_of, shown, stray_keys, with_progress
 from psidp.cli.tables import console
 from psidp.curator import ask
-from psidp.curator.aggregate import PERCENT
+from psidp.curator.aggregate import PERCENT, check_edges
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
 from psidp.curator.curator import Curator
 from psidp.curator.file_columns import check_writable
 from psidp.curator.groups import keys_from_text
 from psidp.curator.query import CLIPPING_SHARE, need_column
+from psidp.escaping import json_text
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 
@@ -124,7 +126,7 @@ def release_cube(
         )
     finally:
         curator.dispose()
-    with paid_and_stored(cube.retry_key, lambda: typer.echo(cube.to_json())):
+    with paid_and_stored(cube.retry_key, lambda: echo(json_text(cube.to_json()))):
         show_cube(cube, quantiles, output, as_json)
     return None
 
@@ -149,16 +151,13 @@ def _listed(curator: Curator, word: str) -> tuple[str, list[Any]]:
         raise ValueError(f"--column must be column:value,value,..., such as ward:A,B or month:1..12, got {word!r}.")
     need_column(name, schema, "--column")
     if stray := stray_keys(values):
-        typer.echo(f"psidp: {stray}", err=True)
+        echo(f"psidp: {stray}", err=True)
     return name, keys_from_text(values, name, schema[name])
 
 
 def _cut(word: str, make: Any) -> tuple[str, Any]:
     name, edges = edges_of(word)
-    try:
-        return name, make(edges)
-    except ValueError as refused:
-        raise ValueError(str(refused).replace(f'"{ask.UNNAMED}"', repr(name))) from None
+    return name, make(check_edges(name, edges))
 
 
 def _add(columns: dict[str, Any], name: str, values: Any) -> None:
@@ -181,7 +180,7 @@ def _error(word: str) -> tuple[Any, float]:
 def _show_plan(plan: Any, as_json: bool) -> None:
     if as_json:
         return show_json(plan.to_dict())
-    return typer.echo(plan.summary())
+    return echo(plan.summary())
 
 
 def show_cube(cube: Cube, quantiles: Words = [], output: str = "", as_json: bool = False) -> None:  # noqa: B006
@@ -196,8 +195,8 @@ def show_cube(cube: Cube, quantiles: Words = [], output: str = "", as_json: bool
                 console.print(shown(answer))
         elif not output:
             write_answer(answer, sys.stdout)
-            typer.echo("")
-    return typer.echo(cube.summary(), err=True)
+            echo("")
+    return echo(cube.summary(), err=True)
 
 
 def _answers(cube: Cube, quantiles: Words) -> dict[str, Answer]:

@@ -10,9 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.text import Text
 
 from psidp.cli import options, publishing
 from psidp.cli import table_options as given
@@ -28,6 +26,7 @@ from psidp.cli.ask_words import (
     shared,
     weighted_sum,
 )
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console, table
 from psidp.curator import ask
@@ -37,6 +36,7 @@ from psidp.curator.derived_columns import derived_table
 from psidp.curator.groups import PrivateGroups, keys_from_text
 from psidp.curator.plan import Plan
 from psidp.curator.query import CLIPPING_SHARE, need_column
+from psidp.escaping import one_line
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 
@@ -231,7 +231,7 @@ def groups_of(curator: Curator, by: Words, groups: str, private: str) -> Any:
             f"for several columns give a .csv file whose first line is {','.join(names)}, and each other line a group."
         )
     if stray := stray_keys(groups):
-        typer.echo(f"psidp: {stray}", err=True)
+        echo(f"psidp: {stray}", err=True)
     return keys_from_text(groups, names[0], schema[names[0]])
 
 
@@ -259,7 +259,7 @@ def with_progress(curator: Curator, work: Callable[[], Given]) -> Given:
         return _watched(curator, work)
     except KeyboardInterrupt as stop:
         said = str(stop) or "nothing was released"
-    typer.echo(f"psidp: stopped; {said}.", err=True)
+    echo(f"psidp: stopped; {said}.", err=True)
     raise typer.Exit(STOPPED)
 
 
@@ -292,11 +292,11 @@ def _show_plan(plan: Plan, sql: bool, as_json: bool) -> None:
     """What it would be worth and cost; what would run, where that is asked for."""
     if as_json:
         return show_json(plan.to_dict())
-    typer.echo(plan.summary())
+    echo(plan.summary())
     if not sql:
-        return typer.echo("Add --sql to see the SQL that would run.")
+        return echo("Add --sql to see the SQL that would run.")
     for place, query in enumerate(plan.sql, 1):
-        typer.echo(f"\n-- query {place} of {len(plan.sql)}\n{query}")
+        echo(f"\n-- query {place} of {len(plan.sql)}\n{query}")
     return None
 
 
@@ -311,18 +311,18 @@ def show_answer(answer: Answer, output: str = "", figure: str = "", as_json: boo
             publishing.write_answer(answer, sys.stdout)
         else:
             console.print(shown(answer))
-        typer.echo(answer.summary(), err=True)
+        echo(answer.summary(), err=True)
     if figure:
         publishing.save_figure(answer, figure)
 
 
 def shown(answer: Answer) -> Any:
     """The answer as a table for a terminal."""
-    made = table("", [*map(escape, answer.by), "statistic"], ["value", "standard error", "lower", "upper", "flag"])
+    made = table("", [*map(one_line, answer.by), "statistic"], ["value", "standard error", "lower", "upper", "flag"])
     for key, e in answer.rows:
         numbers = map(_shown_number, (e.value, e.standard_error, e.lower, e.upper))
         words = ("NULL" if k is None else str(k) for k in key)
-        made.add_row(*(Text(word) for word in (*words, e.statistic, *numbers, e.flag)))
+        made.add_row(*words, e.statistic, *numbers, e.flag)
     return made
 
 

@@ -13,6 +13,7 @@ import typer
 from psidp.cli import options
 from psidp.cli import table_options as given
 from psidp.cli.ask_words import bounds, shared
+from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.release_table import column_type, groups_of
 from psidp.cli.table_options import NO_UNIT
@@ -139,7 +140,7 @@ def plan(stream: Stream, as_json: options.AsJson = False) -> None:
                 "expected": [row._asdict() for row in made.expected()],
             }
         )
-    return typer.echo(str(made))
+    return echo(str(made))
 
 
 @app.command("open")
@@ -147,7 +148,7 @@ def plan(stream: Stream, as_json: options.AsJson = False) -> None:
 def open_stream(stream: Stream, purpose: Annotated[str, _option("--purpose", "why, for the ledger")] = "") -> None:
     """Pay for a stream, once; opening it again costs nothing."""
     made = stream.open(purpose).plan()
-    typer.echo(
+    echo(
         f"Stream {stream.name} is open: psi {made.guarantee.psi:.6g} pays for {made.periods} periods, every "
         f"{stream.calendar.every} since {stream.calendar.since}. {stream.counted}"
     )
@@ -158,7 +159,7 @@ def open_stream(stream: Stream, purpose: Annotated[str, _option("--purpose", "wh
 def publish(stream: Stream, as_json: options.AsJson = False) -> None:
     """Publish every period that is over and was not published; twice in a minute publishes once."""
     _show(stream, stream.publish(), as_json)
-    typer.echo(f"Stream {stream.name} has {stream.published} periods published.", err=True)
+    echo(f"Stream {stream.name} has {stream.published} periods published.", err=True)
 
 
 @app.command("show")
@@ -176,7 +177,7 @@ def show(
 def _show(stream: Stream, rows: list[Published], as_json: bool) -> None:
     """A table for a terminal, else CSV or JSON; what counts in it, where that is not everything."""
     if rows and stream.capped and not as_json:
-        typer.echo(stream.counted, err=True)
+        echo(stream.counted, err=True)
     if as_json:
         return show_json({"counted": stream.counted, "published": published_rows(rows)})
     return show_published(rows)

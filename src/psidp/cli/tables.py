@@ -8,11 +8,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from psidp.escaping import one_line, visible
 from psidp.guarantee import Guarantee
 from psidp.present import paper_experiment
 from psidp.present.formatting import up
 from psidp.present.ranking import Ranked
-from psidp.present.words import sentences, statements
+from psidp.present.words import OUTRIGHT, sentences, statements
 
 __all__ = ["console", "show_comparison", "show_explanation", "show_paper", "show_readings", "table"]
 
@@ -24,7 +25,11 @@ class Output(Console):
     """Standard output: folded to the width of a terminal; in a file or a pipe as wide as its content is."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """As Rich prints; without a terminal, sentences stay on one line and no cell is folded or cut."""
+        """As Rich prints; without a terminal, sentences stay on one line and no cell is folded or cut.
+
+        Text is shown as it is: no markup, and nothing that acts on the terminal.
+        """
+        objects = tuple(visible(one) if isinstance(one, str) else one for one in objects)
         if self.is_terminal:
             return super().print(*objects, **options)
         tables, before = [one for one in objects if isinstance(one, Table)], self._width
@@ -36,16 +41,25 @@ class Output(Console):
             self._width = before
 
 
-console = Output(highlight=False)
+class Rows(Table):
+    """A table whose cells are text, and no markup; each is one line, whatever is in it."""
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        """A row of text."""
+        super().add_row(*(Text(one_line(str(cell))) for cell in cells), **options)
+
+
+console = Output(highlight=False, emoji=False)
 
 
 def table(title: str, text: list[str], numbers: list[str]) -> Table:
     """An empty table with columns of text on the left and of numbers on the right."""
-    made = Table(title=title, min_width=len(title) + 2, box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
+    title = one_line(title)
+    made = Rows(title=title, min_width=len(title) + 2, box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     for heading in text:
-        made.add_column(heading, overflow="fold")
+        made.add_column(Text(visible(heading)), overflow="fold")
     for heading in numbers:
-        made.add_column(heading, justify="right", overflow="fold")
+        made.add_column(Text(visible(heading)), justify="right", overflow="fold")
     return made
 
 
@@ -59,7 +73,7 @@ def show_explanation(guarantee: Guarantee) -> None:
         before = row.theory
     console.print(rows)
     for sentence in sentences(guarantee):
-        console.print(f"{sentence}\n", markup=False)
+        console.print(f"{sentence}\n")
 
 
 def show_readings(gaussian: Guarantee | None, covering: Guarantee, which: str) -> None:
@@ -70,7 +84,7 @@ def show_readings(gaussian: Guarantee | None, covering: Guarantee, which: str) -
     other = {(s.theory, s.quantity): s.shown for s in statements(covering)}
     before = ""
     for theory, quantity in dict.fromkeys([*other, *own]):
-        failing = "0" if gaussian is not None and quantity.startswith("kappa") else "none"
+        failing = "0" if gaussian is not None and quantity == OUTRIGHT else "none"
         rows.add_row(
             theory if theory != before else "",
             quantity,
@@ -79,9 +93,9 @@ def show_readings(gaussian: Guarantee | None, covering: Guarantee, which: str) -
         )
         before = theory
     console.print(rows)
-    console.print(f"{which}\n", markup=False)
+    console.print(f"{which}\n")
     for sentence in sentences(covering, gaussian=False):
-        console.print(f"{sentence}\n", markup=False)
+        console.print(f"{sentence}\n")
 
 
 def show_comparison(ranked: list[Ranked]) -> None:

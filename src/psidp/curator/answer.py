@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib import import_module
@@ -14,13 +14,43 @@ from psidp.curator.estimate import Estimate
 from psidp.curator.groups import Key
 from psidp.curator.published import few, is_count, on_steps
 from psidp.errors import MissingExtraError
+from psidp.escaping import one_line
 from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 
-__all__ = ["Answer", "packed", "unpacked"]
+__all__ = ["Answer", "Note", "packed", "unpacked"]
 
 FORM = "psidp-table-1"
 COLUMNS = ("statistic", "value", "standard_error", "lower", "upper", "flag")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One thing that a reader is told: its kind and values, for programs, and its sentence, which no program reads.
+
+    Notes of version 0.2 were stored as sentences: their kind is "text", and they have no values.
+
+    Examples:
+        >>> note = Note("nobody", "Rows whose 'id' is missing are left out.", {"unit": "id"})
+        >>> str(note), Note.from_dict(note.to_dict()) == note
+        ("Rows whose 'id' is missing are left out.", True)
+    """
+
+    kind: str
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The note as plain values."""
+        return {"kind": self.kind, "text": self.text, "values": dict(self.values)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any] | str) -> Self:
+        """The note that to_dict wrote, or the sentence that version 0.2 stored."""
+        return cls("text", values) if isinstance(values, str) else cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +68,7 @@ class Answer:
     rows: tuple[tuple[Key, Estimate], ...] = field(repr=False)
     guarantee: Guarantee
     confidence: float
-    notes: tuple[str, ...] = field(repr=False)
+    notes: tuple[Note, ...] = field(repr=False)
     left: str = ""
     stored: bool = False
     retry_key: str = ""
@@ -73,9 +103,10 @@ class Answer:
             (key, replace(e, **{name: max(getattr(e, name), 0.0) for name in ends}) if yes else e)
             for (key, e), yes in zip(self.rows, counted, strict=True)
         )
-        note = (
+        note = Note(
+            "step",
             "non_negative: counts below 0 were set to 0 and their intervals cut at 0, at no cost. Totals of many of "
-            "them are too large on average: add up before this step."
+            "them are too large on average: add up before this step.",
         )
         return replace(self, rows=rows, notes=(*self.notes, note))
 
@@ -91,17 +122,19 @@ class Answer:
             )
             for (key, e), yes in zip(self.rows, counted, strict=True)
         )
-        note = (
+        note = Note(
+            "step",
             "whole: counts were rounded to the nearest whole number and their intervals widened to whole ends, at no "
-            "cost. Rounded cells need not add up to rounded totals: off by half for each cell at most."
+            "cost. Rounded cells need not add up to rounded totals: off by half for each cell at most.",
         )
         return replace(self, rows=rows, notes=(*self.notes, note))
 
     def rounded(self) -> Self:
         """The answer with the digits that its noise leaves, intervals widened to them, and a note that says so."""
-        note = (
+        note = Note(
+            "step",
             "rounded: numbers were rounded to the digits that their noise leaves (two of the standard error, which is "
-            "rounded up) and their intervals widened to these, at no cost."
+            "rounded up) and their intervals widened to these, at no cost.",
         )
         return replace(self, rows=tuple((key, on_steps(e)) for key, e in self.rows), notes=(*self.notes, note))
 
@@ -109,7 +142,7 @@ class Answer:
         """The answer without groups whose noisy count is below a public threshold, and a note that names them."""
         small, note = few(self.rows, below, self.by)
         rows = tuple((key, e) for key, e in self.rows if key not in small)
-        return replace(self, rows=rows, notes=(*self.notes, note))
+        return replace(self, rows=rows, notes=(*self.notes, Note("step", note)))
 
     def figure(self, statistic: str = "") -> Any:
         """A picture: bars with intervals, or a heat map where two columns make groups; see psidp.figures.save.
@@ -166,7 +199,9 @@ class Answer:
             "bounds count as the bound, and units with more than their share are scaled down: the interval of a number "
             "without a flag reaches further by what that may have moved, where it was measured; a quantile's does not."
         )
-        return "\n".join(line for line in (*self.notes, paid, cost, self.left, bars) if line)
+        return "\n".join(
+            line for line in (*(one_line(note.text) for note in self.notes), paid, cost, self.left, bars) if line
+        )
 
     def settled(self, left: str, stored: bool, retry_key: str = "") -> Self:
         """The same answer with what the budget holds, whether it was answered before, and its key in the ledger."""
@@ -185,7 +220,7 @@ class Answer:
             "rows": rows,
             "guarantee": self.guarantee.to_dict(),
             "confidence": self.confidence,
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
     def to_json(self) -> str:
@@ -206,7 +241,7 @@ class Answer:
         )
         guarantee = Guarantee.from_dict(values["guarantee"])
         confidence = values["confidence"] if "confidence" in values else values["level"]  # its name in version 0.1
-        return cls(tuple(values["by"]), rows, guarantee, confidence, tuple(values["notes"]))
+        return cls(tuple(values["by"]), rows, guarantee, confidence, tuple(map(Note.from_dict, values["notes"])))
 
 
 def _finite(value: float) -> float | None:

@@ -30,10 +30,10 @@ def counted_words(query: Query, promise: Participation, calendar: Calendar, *, s
     missing, left_out = " or ".join(map(repr, columns_of(query.unit))), _leaves_out(promise, calendar.periods)
     where = _periods(promise, every, sealed) if left_out else f"every {every}"
     worth = f", with at most {_worth(clipped)} in each" if clipped else ""
-    said = [f"one {unit} counts in {where}{worth}.", f"Rows without {missing} do not count."]
     if not (left_out or clipped):
-        return " ".join([said[0][0].upper() + said[0][1:], *said[1:]])
-    said[1] = f"What it has beyond that, and rows without {missing}, are in no number."
+        return f"One {unit} counts in {where}. Rows without {missing} do not count."
+    said = [f"one {unit} counts in {where}{worth}."]
+    said.append(f"What it has beyond that, and rows without {missing}, are in no number.")
     said.append("How much this takes away is not measured, and no interval holds it.")
     if promise.at_most is not None and promise.at_most < calendar.periods:
         all_of_them = "its one" if promise.at_most == 1 else f"all {promise.at_most}"

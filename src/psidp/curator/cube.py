@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.curator.aggregate import PERCENT
-from psidp.curator.answer import Answer
+from psidp.curator.answer import Answer, Note
 from psidp.curator.ask import Aggregate
 from psidp.curator.cube_columns import CubeColumn
 from psidp.curator.cube_questions import Choice, applied, indicator, labels, quantile_estimate
@@ -19,6 +19,7 @@ from psidp.curator.cube_record import columns_from, columns_to, marginals_from, 
 from psidp.curator.cube_sql import Layer
 from psidp.curator.estimate import Estimate, count_flag, flagged, open_flag
 from psidp.curator.notes import flag_notes
+from psidp.escaping import one_line
 from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 from psidp.maths.fieller import bounded_ratio, ratio_error, ratio_interval
@@ -58,7 +59,7 @@ class Cube:
     residuals: tuple[tuple[Mapping[Table, Floats], ...], ...] = field(repr=False)
     guarantee: Guarantee
     confidence: float
-    notes: tuple[str, ...] = field(repr=False)
+    notes: tuple[Note, ...] = field(repr=False)
     lost: float = nan
     left: str = ""
     stored: bool = False
@@ -186,7 +187,9 @@ class Cube:
         g = self.guarantee
         paid = "This was answered before: the same numbers, and nothing was spent now." if self.stored else ""
         cost = f"It cost psi = {g.psi:.6g} ({g.adjacency}, per {g.unit}), all tables together."
-        return "\n".join(line for line in (*self.notes, paid, cost, self.left) if line)
+        return "\n".join(
+            line for line in (*(one_line(note.text) for note in self.notes), paid, cost, self.left) if line
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values: strategies in whole numbers, noise, coefficients. Nothing is planned again."""
@@ -211,7 +214,7 @@ class Cube:
             "layers": layers,
             "guarantee": self.guarantee.to_dict(),
             "confidence": self.confidence,
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
             "lost": None if isnan(self.lost) else self.lost,
             "excess": None if self.excess == inf else self.excess,
         }
@@ -238,7 +241,7 @@ class Cube:
         measures = tuple(measure_from(a) for a in values["measures"])
         return cls(
             columns, measures, tuple(layers), tuple(plans), tuple(residuals),
-            Guarantee.from_dict(values["guarantee"]), values["confidence"], tuple(values["notes"]),
+            Guarantee.from_dict(values["guarantee"]), values["confidence"], tuple(map(Note.from_dict, values["notes"])),
             nan if values["lost"] is None else values["lost"], values.get("left", ""), values.get("stored", False),
             inf if values.get("excess") is None else values["excess"],
         )  # fmt: skip
@@ -360,5 +363,5 @@ class Cube:
         return [indicator(self.columns[i], where) for i in place]
 
     def _answer(self, by: tuple[str, ...], rows: Sequence[tuple[tuple[Any, ...], Estimate]], said: str) -> Answer:
-        notes = (said, *self.notes, *flag_notes([e for _, e in rows]))
+        notes = (Note("read", said), *self.notes, *flag_notes([e for _, e in rows]))
         return Answer(by, tuple(rows), self.guarantee, self.confidence, notes, self.left, self.stored)

@@ -9,14 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from psidp.curator.answer import Note
 from psidp.curator.ask import count
 from psidp.curator.contribution import UnitNorms, best_contribution
 from psidp.curator.cube import Cube
 from psidp.curator.cube_price import layers_of
 from psidp.curator.cube_query import CubeQuery
 from psidp.curator.engine import Engine
-from psidp.curator.notes import clipping_words, hardly_private, nobodys
+from psidp.curator.notes import clipping_words, contribution_note, hardly_private, nobodys
 from psidp.curator.readings import readings_words
+from psidp.escaping import one_line
 from psidp.guarantee import Guarantee
 from psidp.maths.sensitivity import histogram
 from psidp.mechanism.gaussian import GaussianMechanism
@@ -60,7 +62,7 @@ class CubePlan:
     tables: tuple[ExpectedTable, ...]
     strategies: dict[str, str]
     gap: float
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     sql: tuple[str, ...] = field(repr=False)
 
     def error(self, *columns: str) -> float:
@@ -80,7 +82,7 @@ class CubePlan:
         if len(self.tables) > SHOWN:
             lines.append(f"... and {len(self.tables) - SHOWN:,} more tables.")
         cost = f"It would cost psi = {g.psi:.6g} ({g.adjacency}, per {g.unit}), all tables together. No row was read."
-        return "\n".join([*lines, *self.notes, cost])
+        return "\n".join(one_line(str(line)) for line in [*lines, *self.notes, cost])
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values."""
@@ -90,7 +92,7 @@ class CubePlan:
             "tables": [{"columns": list(t.columns), "cells": t.cells, "errors": _plain(t.errors)} for t in self.tables],
             "strategies": self.strategies,
             "gap": self.gap,
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
             "sql": list(self.sql),
         }
 
@@ -120,13 +122,11 @@ def cube_planned(asked: CubeQuery, engine: Engine) -> CubePlan:
     )
 
 
-def _planned_notes(asked: CubeQuery) -> tuple[str, ...]:
+def _planned_notes(asked: CubeQuery) -> tuple[Note, ...]:
     """What a plan says of units before any is seen."""
     if asked.auto:
-        return (
-            "Standard errors are those at a contribution of 1, and as many times as large as what is chosen.",
-            *cube_notes(asked),
-        )
+        words = "Standard errors are those at a contribution of 1, and as many times as large as what is chosen."
+        return (Note("plan", words), *cube_notes(asked))
     return cube_notes(asked) if asked.unit is None else (_worth(asked), *cube_notes(asked))
 
 
@@ -168,10 +168,12 @@ def _drawn(asked: CubeQuery, exact: Sequence[Sequence[NDArray[Any]]], norms: Uni
         found.append(noisy_residuals(plan, totals, layer.steps * query.scale))
     sizes = [len(layers_of(a)) for a in asked.measures]
     lost, rows = (nan, inf) if norms is None else norms.at_most(asked.contribution)
-    took = [] if asked.unit is None else [_worth(asked), clipping_words(norms, asked.contribution)]
+    said, took = Note("asked", f"Asked: {cube_words(asked)}.", {"unit_column": asked.unit}), []
+    if asked.unit is not None:
+        took = [_worth(asked), Note("clipped", clipping_words(norms, asked.contribution))]
     return Cube(
         asked.columns, asked.measures, _split(asked.layers, sizes), _split(asked.plans, sizes), _split(found, sizes),
-        asked.guarantee, asked.confidence, (f"Asked: {cube_words(asked)}.", *took, *cube_notes(asked)),
+        asked.guarantee, asked.confidence, (said, *took, *cube_notes(asked)),
         lost, excess=rows if asked.bound == "rows" else inf,
     )  # fmt: skip
 
@@ -184,49 +186,54 @@ def cube_words(asked: CubeQuery) -> str:
     return f"{', '.join(a.name for a in asked.measures)} in {tables} table{'s' * (tables > 1)} of {names}{some}"
 
 
-def cube_notes(asked: CubeQuery) -> tuple[str, ...]:
+def cube_notes(asked: CubeQuery) -> tuple[Note, ...]:
     """What a reader has to know about units, values and noise."""
-    unit, said = asked.guarantee.unit, [asked.price] if asked.price else []
+    unit, said = asked.guarantee.unit, [Note("price", asked.price)] if asked.price else []
+    share = f"{asked.clipping_share:.0%} of psi^2"
     if asked.auto:
-        said.append(f"The contribution is chosen privately, with {asked.clipping_share:.0%} of psi^2.")
+        said.append(Note("method", f"The contribution is chosen privately, with {share}."))
     elif asked.unit is not None and asked.clipping_share > 0.0:
-        said.append(f"{asked.clipping_share:.0%} of psi^2 goes into saying what clipping took.")
-    said.append(
+        said.append(Note("method", f"{share} goes into saying what clipping took."))
+    words = (
         "The values of all columns are taken as public: as given, and not read from this table. A row outside of them "
         "in any column is in no table."
     )
+    said.append(Note("public", words))
     binned = [column.name for column in asked.columns if column.edges]
     if binned:
-        said.append(
+        words = (
             f"Numbers beyond the edges of {', '.join(binned)} count in the first and the last bin; a row in which one "
             "is missing is in no table at all."
         )
+        said.append(Note("given bounds", words))
     said += [
-        f"{a.name}: values are clipped to {a.lower:.15g} to {a.upper:.15g}."
+        Note("given bounds", f"{a.name}: values are clipped to {a.lower:.15g} to {a.upper:.15g}.")
         for a in asked.measures
         if a.column is not None
     ]
     if asked.readings:
-        said.append(readings_words(asked.readings))
+        said.append(Note("readings", readings_words(asked.readings)))
     if asked.unit is not None:
         said.append(nobodys(asked.unit))
     if asked.adjacency_doubles:
-        said.append(f"Under replace-one one {unit} can move the tables further, and the noise is larger for it.")
+        words = f"Under replace-one one {unit} can move the tables further, and the noise is larger for it."
+        said.append(Note("adjacency", words))
     return (*said, *hardly_private(asked.guarantee))
 
 
-def _worth(asked: CubeQuery) -> str:
+def _worth(asked: CubeQuery) -> Note:
     """What one unit adds at most."""
     unit, c = asked.guarantee.unit, asked.contribution
     chosen = " (chosen)" if asked.auto else ""
+    less = "each of them counts less, all alike."
     if asked.bound == "rows":
-        return (
-            f"One {unit} counts {c:.4g} rows at most{chosen}: where it has more, each of them counts less, all alike."
-        )
-    return (
+        words = f"One {unit} counts {c:.4g} rows at most{chosen}: where it has more, {less}"
+        return contribution_note(words, "", c, "each", asked.clipping_share > 0.0)
+    words = (
         f"One {unit} counts at most what {c:.4g} rows in one cell are worth under the noise{chosen}: where its rows "
-        "are worth more, each of them counts less, all alike."
+        f"are worth more, {less}"
     )
+    return contribution_note(words, "", c, "cell", asked.clipping_share > 0.0)
 
 
 def _by_measure(asked: CubeQuery) -> tuple[tuple[ResidualPlan, ...], ...]:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack
 
-from psidp.curator.answer import Answer
+from psidp.curator.answer import Answer, Note
 from psidp.curator.ask import Aggregate, Contribution, UpTo, count
 from psidp.curator.calendar import Calendar, Every, as_date
 from psidp.curator.column_types import has_columns, without_words
@@ -166,7 +166,7 @@ class Curator:
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         asked = self._question(asks, by, groups, where, psi, contribution, confidence, clipping_share, error, notions)
         made, ledger = planned(asked, self._engine), self.ledger
-        said = () if ledger is None else (standing(ledger, str(self.budget), asked, retry_key),)
+        said = () if ledger is None else (Note("budget", standing(ledger, str(self.budget), asked, retry_key)),)
         return replace(made, notes=(*made.notes, *said))
 
     @spelled_out

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from psidp.curator.answer import Note
 from psidp.curator.ask import Aggregate
 from psidp.curator.bounds_search import first_histogram
 from psidp.curator.contribution import grid_of
@@ -17,6 +18,7 @@ from psidp.curator.groups import PrivateGroups
 from psidp.curator.notes import notes_on, private_groups
 from psidp.curator.query import Query
 from psidp.curator.row_sql import middle_and_half
+from psidp.escaping import one_line
 from psidp.guarantee import Guarantee
 
 __all__ = ["Expected", "Plan", "expected_errors", "planned"]
@@ -133,7 +135,7 @@ class Plan:
     expected: tuple[Expected, ...]
     sql: tuple[str, ...] = field(repr=False)
     groups: str
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def psi_for(self, error: float, name: str | None = None) -> float:
         """psi of the whole release for which an aggregate has this standard error: errors go as 1/psi.
@@ -154,7 +156,9 @@ class Plan:
         g = self.guarantee
         kappa = f" and kappa = {g.kappa:.3g}" if g.kappa else ""
         cost = f"It would cost psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit}). No row was read."
-        return "\n".join([*(e.sentence() for e in self.expected), self.groups, *self.notes, cost])
+        return "\n".join(
+            [*(e.sentence() for e in self.expected), self.groups, *(one_line(note.text) for note in self.notes), cost]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values."""
@@ -164,7 +168,7 @@ class Plan:
             "guarantee": self.guarantee.to_dict(),
             "expected": expected,
             "groups": self.groups,
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
             "sql": list(self.sql),
         }
 

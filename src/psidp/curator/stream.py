@@ -93,7 +93,7 @@ class Stream:
     @property
     def capped(self) -> bool:
         """Whether the cap can leave out something, so that numbers are not those of all rows."""
-        return any(self._flags().values())
+        return any(self.flags().values())
 
     @property
     def sql(self) -> str:
@@ -163,7 +163,7 @@ class Stream:
     def _numbers(self) -> StreamNumbers:
         return StreamNumbers(self.plan(), self.calendar, self._groups, self._flags(), self._query.confidence)
 
-    def _flags(self) -> dict[str, str]:
+    def flags(self) -> dict[str, str]:
         """The flag of each statistic."""
         unit, told = self._query.unit, (len(self._groups), self.participation, self.calendar)
         return {a.name: CAPPED if can_cap(unit, *told, a) else "" for a in self._query.asks}

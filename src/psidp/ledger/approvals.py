@@ -27,10 +27,9 @@ from psidp.ledger.names import same_person
 from psidp.maths.rounding import digits_up
 
 __all__ = [
-    "ASK",
     "LONGEST_EVENT",
-    "REQUEST",
     "Asked",
+    "Needed",
     "Proposed",
     "approval_of",
     "asked_after",
@@ -45,11 +44,29 @@ MOST = 64
 
 LONGEST_DAYS = 366.0
 
-ASK, REQUEST = "\nAsk for it:\n", "psidp ledger request "
-"""What stands in a refusal before the command, on a line of its own, that asks for an approval."""
-
 LONGEST_EVENT = 8_000
 """Letters of an event that a refusal prints for the request to repeat."""
+
+
+class Needed(NamedTuple):
+    """An approval that a spend needs: of which psi and budget, the request that waits, or else how to ask for it."""
+
+    psi: float
+    budget: str
+    request: int = 0
+    question: str = ""
+    flags: str = ""
+
+    def sentence(self, ledger: str = "LEDGER", denied: str = "") -> str:
+        """The refusal with the command that goes on; `denied` says who denied the same before."""
+        above = f"psi {digits_up(self.psi, 6):g} of budget {self.budget!r} needs somebody else's approval"
+        nothing = "nothing was spent and nothing released."
+        if self.request:
+            command = f"psidp ledger approve {ledger} {self.request}."
+            return f"{above}; {nothing} Request {self.request} waits for it: {command}"
+        told = f" It would release: {self.question}." if self.question else ""
+        ask = f" {denied}\nAsk again:\n" if denied else "\nAsk for it:\n"
+        return f"{above}; {nothing}{told}{ask}psidp ledger request {ledger} {quote(self.budget)} {self.flags}"
 
 
 class Proposed(NamedTuple):
@@ -201,21 +218,13 @@ def _released(event: Mapping[str, Any]) -> dict[str, str]:
 def _needed(entry: Proposed, mine: list[Asked]) -> ApprovalNeededError:
     """The refusal, with the command that asks for exactly this spend."""
     event = entry.event
-    above = f"psi {digits_up(entry.psi, 6):g} of budget {entry.budget!r} needs somebody else's approval"
     if mine:
-        return ApprovalNeededError(
-            f"{above}; nothing was spent and nothing released. Request {mine[0].id} waits for it: psidp ledger approve "
-            f"LEDGER {mine[0].id}.",
-            mine[0].id,
-            plain_event(event),
-        )
+        needed = Needed(entry.psi, entry.budget, mine[0].id)
+        return ApprovalNeededError(needed.sentence(), mine[0].id, plain_event(event), needed)
     words = {"psi": repr(entry.psi), "kappa": repr(entry.kappa) if entry.kappa else "", "partition": entry.partition}
     words |= {"table": event.get("table", ""), "table-unit": event.get("table_unit", ""), "purpose": entry.purpose}
     words |= {"actor": event["by"]} | _released(event)
     flags = " ".join(f"--{name} {quote(value)}" for name, value in words.items() if value)
     asked = " ".join(str(event.get("question", "")).partition(" [sha256 ")[0].split())
-    told = f" It would release: {asked}." if asked else ""
-    return ApprovalNeededError(
-        f"{above}; nothing was spent and nothing released.{told}{ASK}{REQUEST}LEDGER {quote(entry.budget)} {flags}",
-        event=plain_event(event),
-    )
+    needed = Needed(entry.psi, entry.budget, 0, asked, flags)
+    return ApprovalNeededError(needed.sentence(), event=plain_event(event), needed=needed)

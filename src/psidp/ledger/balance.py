@@ -178,7 +178,7 @@ def _spent(now: Balance, entry: Proposed) -> Balance:
     """The balance after a spend: nobody is paused, it fits, and it is approved where it has to be."""
     who, on_partition = entry.event.get("by", ""), bool(entry.partition)
     if now.paused and (EVERYBODY in now.paused or any(same_person(name, who) for name in now.paused)):
-        raise _held(entry.budget, "" if EVERYBODY in now.paused else who)
+        raise paused(entry.budget, "" if EVERYBODY in now.paused else who)
     after = now.after_spend(entry.price, on_partition)
     simple = now.allotted is ZERO and now.spent.largest is ZERO and not on_partition  # the new total is what counts
     if not (after.spent.common.fits(now.cap) if simple else now.fits(entry.price, on_partition)):
@@ -190,12 +190,14 @@ def _spent(now: Balance, entry: Proposed) -> Balance:
     return after
 
 
-def _held(budget: str, who: str) -> BudgetPausedError:
-    """The refusal of a spend that is paused, for a person or, with "", for everybody."""
+def paused(budget: str, who: str, ledger: str = "LEDGER") -> BudgetPausedError:
+    """The refusal of a spend that is paused, for a person or, with "", for everybody; `ledger` is its address."""
     whom = f" for {who!r}" if who else ""
     return BudgetPausedError(
-        f"Budget {budget!r} is paused{whom}; nothing was spent and nothing released. psidp ledger show LEDGER "
-        f"{quote(budget)} says who paused it and why, psidp ledger resume ends it."
+        f"Budget {budget!r} is paused{whom}; nothing was spent and nothing released. psidp ledger show {ledger} "
+        f"{quote(budget)} says who paused it and why, psidp ledger resume ends it.",
+        budget,
+        who,
     )
 
 

@@ -1,6 +1,5 @@
 """Spend: one release paid for before it is drawn."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from shlex import quote
@@ -11,7 +10,8 @@ from psidp.errors import ApprovalNeededError, BudgetPausedError, KeyConflictErro
 from psidp.guarantee import Guarantee
 from psidp.ledger.access import Access
 from psidp.ledger.actor import BESIDE_THE_PRICE
-from psidp.ledger.approvals import ASK, REQUEST, Proposed
+from psidp.ledger.approvals import Proposed
+from psidp.ledger.balance import paused
 from psidp.ledger.cost import Cost
 from psidp.ledger.entry import Entry, digest
 from psidp.ledger.json_value import from_json, to_json
@@ -95,24 +95,12 @@ class Spend:
         """The entry that `work` writes; a refusal that tells what to do names this ledger."""
         try:
             return self.access.write(work)
-        except BudgetPausedError as paused:
-            raise BudgetPausedError(self._with_ledger(str(paused))) from None
-        except ApprovalNeededError as needed:
-            if needed.request:
-                raise ApprovalNeededError(self._with_ledger(str(needed)), needed.request, needed.event) from None
-            denied = self.access.read(lambda log: denial(log, self._proposed()))
-            ask = f" {denied}\nAsk again:\n" if denied else ASK
-            words = str(needed).replace(f"{ASK}{REQUEST}LEDGER", f"{ask}{REQUEST}{quote(self.access.shown)}", 1)
-            raise ApprovalNeededError(words, event=needed.event) from None
-
-    def _with_ledger(self, sentence: str) -> str:
-        """A sentence in which this ledger stands where commands have LEDGER; what people wrote stays."""
-        return re.sub(
-            r"(psidp ledger (?:show|approve)) LEDGER",
-            lambda m: f"{m[1]} {quote(self.access.shown)}",
-            sentence,
-            count=1,
-        )
+        except BudgetPausedError as refusal:
+            raise paused(refusal.budget, refusal.person, quote(self.access.shown)) from None
+        except ApprovalNeededError as refusal:
+            denied = "" if refusal.request else self.access.read(lambda log: denial(log, self._proposed()))
+            words = refusal.needed.sentence(quote(self.access.shown), denied)
+            raise ApprovalNeededError(words, refusal.request, refusal.event, refusal.needed) from None
 
     def _proposed(self) -> Proposed:
         price = self.guarantee

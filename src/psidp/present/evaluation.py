@@ -6,12 +6,13 @@ Every point is filled from the card, from the ledger's report or from an answer;
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from psidp.escaping import markdown
 from psidp.ledger.report import Report
 from psidp.present.card.front import limit_words
 from psidp.present.card.record import Card
 from psidp.present.card.rows import warning
 from psidp.present.formatting import down, up
-from psidp.present.ledger_report import escaped, page
+from psidp.present.ledger_report import page
 from psidp.present.markup import Element, element
 from psidp.present.words import article
 
@@ -81,9 +82,9 @@ def evaluation(card: Card, report: Report | None = None, answers: Mapping[str, A
 
 def to_markdown(card: Card, points: list[Point]) -> str:
     """The page as GitHub-flavoured Markdown."""
-    lines = [f"# {escaped(_title(card))}", "", escaped(_open(points)), ""]
+    lines = [f"# {markdown(_title(card))}", "", markdown(_open(points)), ""]
     for number, point in enumerate(points, 1):
-        lines += [f"## {number}. {point.heading}", "", f"*{escaped(point.asks)}*", "", escaped(point.answer), ""]
+        lines += [f"## {number}. {point.heading}", "", f"*{markdown(point.asks)}*", "", markdown(point.answer), ""]
         lines += [f"Source: {point.source}", ""] if point.answered else []
     return "\n".join(lines)
 
@@ -103,7 +104,7 @@ def _title(card: Card) -> str:
 
 
 def _open(points: list[Point]) -> str:
-    left = [point.heading.lower() for point in points if not point.answered]
+    left = [point.heading for point in points if not point.answered]
     said = f"{len(points) - len(left)} of {len(points)} points are answered, in the order of NIST SP 800-226."
     return said + (f" Open: {', '.join(left)}." if left else "")
 
@@ -115,7 +116,7 @@ def _sensitivity(card: Card) -> str:
         for name in ("sensitivity", "sigma", "noise_multiplier")
         if getattr(made, name) is not None
     ]
-    return f"{', '.join(given).capitalize()}." if given else ""
+    return f"Its {', '.join(given)}." if given else ""
 
 
 def _budget(card: Card, report: Report | None) -> str:

@@ -1,12 +1,11 @@
-"""Numbers as people read them: few digits, rounded to the private side; and words without what acts unseen."""
+"""Numbers as people read them: few digits, rounded to the private side."""
 
 from decimal import ROUND_CEILING, Decimal
 from math import isfinite
-from unicodedata import category
 
 from psidp.maths.rounding import digits_down, digits_up, meant
 
-__all__ = ["down", "per_thousand", "up", "visible"]
+__all__ = ["down", "per_thousand", "up"]
 
 
 def up(value: float, digits: int = 4) -> str:
@@ -47,20 +46,3 @@ def _shown(number: Decimal) -> str:
         mantissa, exponent = f"{number:e}".split("e")
         return f"{mantissa}e{int(exponent)}"
     return f"{number:f}"
-
-
-def visible(text: str) -> str:
-    """Text in which what has no shape of its own, or turns the order of others, is spelled out; line breaks stay.
-
-    Examples:
-        >>> print(visible("bob\\x1b[2J\\u202etxt"))
-        bob\\x1b[2J\\u202etxt
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" or category(c) == "Zs" else _spelled(c) for c in text)
-
-
-def _spelled(letter: str) -> str:
-    """A letter by its number."""
-    return letter.encode("unicode_escape").decode()

@@ -1,18 +1,18 @@
 """What was spent in a stretch of time, as a page of HTML or Markdown that an officer can hand on."""
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from psidp.escaping import json_text, markdown
 from psidp.ledger.statement import Statement
 from psidp.present.finite import finite
-from psidp.present.formatting import down, up, visible
+from psidp.present.formatting import down, up
 from psidp.present.markup import Element, element
 from psidp.present.palette import LIGHT
 from psidp.present.spending_bars import bars
 
-__all__ = ["FORMATS", "escaped", "numbered", "page", "sections", "to_html", "to_markdown", "written"]
+__all__ = ["FORMATS", "numbered", "page", "sections", "to_html", "to_markdown", "written"]
 
 FORMATS = ("html", "md", "json")
 Section = tuple[str, list[str], list[list[str]]]
@@ -103,17 +103,17 @@ def page(heading: str, parts: Sequence[str]) -> str:
 
 def to_markdown(statement: Statement) -> str:
     """The same as GitHub-flavoured Markdown."""
-    lines = [f"# {escaped(title(statement))}", ""]
+    lines = [f"# {markdown(title(statement))}", ""]
     for sentence in summary(statement):
-        lines += [escaped(sentence), ""]
+        lines += [markdown(sentence), ""]
     for heading, columns, rows in sections(statement):
         lines += [f"## {heading}", "", _row(columns), _row(["---"] * len(columns))]
-        lines += [*(_row([escaped(cell) for cell in row]) for row in rows), ""]
+        lines += [*(_row([markdown(cell) for cell in row]) for row in rows), ""]
     return "\n".join(lines)
 
 
 def _to_json(statement: Statement) -> str:
-    return json.dumps(finite(statement.to_dict()), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(json.dumps(finite(statement.to_dict()), indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def _amounts(total: dict[str, Any]) -> list[str]:
@@ -152,8 +152,3 @@ def _times(spends: int) -> str:
 
 def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def escaped(words: str) -> str:
-    """`words` with nothing that Markdown, HTML or a terminal would act on, on one line."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", visible(" ".join(words.split())))

@@ -7,7 +7,7 @@ from base64 import b64encode
 from hashlib import sha256
 from html import escape
 
-from psidp.present.formatting import visible
+from psidp.escaping import visible
 
 __all__ = ["Element", "element", "source_hash"]
 

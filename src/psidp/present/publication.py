@@ -4,8 +4,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+from psidp.curator.estimate import CLIPPING, NOISE, RANK
+from psidp.curator.notes import FLAGS
 from psidp.curator.published import noise_step, on_steps
 from psidp.errors import MissingExtraError
+from psidp.escaping import latex as in_latex
+from psidp.escaping import markdown as in_markdown
+from psidp.escaping import visible
 
 __all__ = ["excel", "latex", "markdown"]
 
@@ -15,47 +20,31 @@ MOST_ACROSS = 4
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}")
 """A whole number that a workbook keeps to the last digit; a code such as 01 is none."""
 
-MARKS = {"clipping": "c", "noise": "n"}
-MEANINGS = {
-    "clipping": "c: clipping may have moved this number by more than its interval says.",
-    "noise": "n: the count behind this number cannot be told from zero, or noise leaves half of its range open.",
-}
+MARKS = {CLIPPING: "c", NOISE: "n", RANK: "r"}
+"""The letter behind a number that has a flag."""
 
-ASIDE = (
-    "What one ", "With contribution 1,", "Bounds and edges are chosen", "A contribution is chosen",
-    "The contribution is chosen", "The groups are taken as public", "The values of all columns are taken as public",
-    'Flag "',
-)  # fmt: skip
-"""How notes begin that are for who asked: advice, and how psidp works. All others make the numbers true."""
-
-SHARE = re.compile(r"[0-9.]+% of psi\^2 goes into")
-"""The same of a note on the price's parts."""
-
-TEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-}  # fmt: skip
+ASIDE = {"scaling", "advice", "method", "public", "flag"}
+"""Kinds of notes that are for the analyst: advice, how psidp works, and flags, which have letters here."""
 
 
 def markdown(answer: Any) -> str:
     """A table with a row for each group, a column for each statistic, and the words of the answer below it."""
     width = len(answer.by) + (not _across(answer))
-    header, rows = _table(answer, lambda text: text)
-    escaped = [[_plain(cell) for cell in row] for row in (header, *rows)]
-    lines = [f"| {' | '.join(row)} |" for row in escaped]
+    header, rows = _table(answer, in_markdown)
+    lines = [f"| {' | '.join(row)} |" for row in (header, *rows)]
     lines.insert(1, "|" + "".join(" --- |" if i < width else " ---: |" for i in range(len(header))))
-    return "\n".join(lines) + "\n\n" + "\n".join(f"{_plain(line)}  " for line in _words(answer)) + "\n"
+    return "\n".join(lines) + "\n\n" + "\n".join(f"{in_markdown(line)}  " for line in _words(answer)) + "\n"
 
 
 def latex(answer: Any) -> str:
     """A tabular of booktabs with a row for each group, and the words of the answer below it."""
-    header, rows = _table(answer, _tex)
+    header, rows = _table(answer, in_latex)
     width = len(answer.by) + (not _across(answer))
     columns = "l" * width + "r" * (len(header) - width)
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(header) + r" \\", r"\midrule"]
     lines += [" & ".join(row) + r" \\" for row in rows]
     lines += [r"\bottomrule", r"\end{tabular}", "", r"\begin{small}"]
-    return "\n".join([*lines, *(f"{_tex(line)}\n" for line in _words(answer)), r"\end{small}", ""])
+    return "\n".join([*lines, *(f"{in_latex(line)}\n" for line in _words(answer)), r"\end{small}", ""])
 
 
 def excel(answer: Any, path: str | Path) -> Path:
@@ -99,7 +88,7 @@ def _fill(sheet: Any, rows: list[list[Any]]) -> None:
         for place, value in enumerate(row, 1):
             cell = sheet.cell(row=at, column=place)
             if isinstance(value, str):
-                cell.value = "".join(letter for letter in value if letter >= " " or letter in "\t\n")
+                cell.value = visible(value)
                 cell.data_type = "s"
             elif value is None or value != value:
                 cell.value = None
@@ -142,16 +131,5 @@ def _words(answer: Any) -> list[str]:
     kappa = f", kappa = {g.kappa:.3g}" if g.kappa else ""
     chance = f"the interval beside each holds it with chance {answer.confidence:g} over that noise"
     said = [f"Numbers have Gaussian noise; {chance}. psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."]
-    said += [meaning for flag, meaning in MEANINGS.items() if any(flag in e.flag for _, e in answer.rows)]
-    notes = [note for note in answer.notes if not (note.startswith(ASIDE) or SHARE.match(note))]
-    return said + [note.partition(" Declare its type,")[0] for note in notes]
-
-
-def _plain(text: str) -> str:
-    """Text that is no markup of Markdown."""
-    return "".join(f"\\{letter}" if letter in "\\|*_`<>[]#" else letter for letter in text).replace("\n", " ")
-
-
-def _tex(text: str) -> str:
-    """Text that is no markup of LaTeX."""
-    return "".join(TEX.get(letter, letter) for letter in text).replace("\n", " ")
+    said += [f"{MARKS[flag]}: {FLAGS[flag]}." for flag in FLAGS if any(flag in e.flag for _, e in answer.rows)]
+    return said + [str(note) for note in answer.notes if note.kind not in ASIDE]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from psidp.ledger.report import Report
+from psidp.present.card.parts import CENTRAL
 from psidp.present.card.record import UNTITLED, Card
 from psidp.present.formatting import down, up
 
@@ -160,7 +161,7 @@ def _known(card: Card, report: Report | None) -> dict[str, dict[str, Any]]:
     finite = {"epsilon": float(up(epsilon, 6))} if epsilon < float("inf") else {}
     rho = {"rho": float(up(0.5 * g.psi**2, 6))} if not card.events and not g.kappa else {}
     covered = "; ".join(scope.covered) or card.title
-    model = {"model_name": "Central"} if scope.trust_model.startswith("central") else {}
+    model = {"model_name": "Central"} if scope.trust_model == CENTRAL else {}
     return {
         "basic": {"name": card.title, "description": covered, "publication_date": card.date},
         "dp_variant": {"variant_name": "Approximate DP"},

@@ -9,8 +9,10 @@ from psidp.maths.bayes import bayes_error, odds_multiplier
 from psidp.maths.renyi import rho_from_psi
 from psidp.present.formatting import down, per_thousand, up
 
-__all__ = ["Statement", "article", "sentences", "statements", "suspicion"]
+__all__ = ["OUTRIGHT", "Statement", "article", "sentences", "statements", "suspicion"]
 
+OUTRIGHT = "kappa, outright failure"
+"""The quantity that only a guarantee with kappa has."""
 DELTAS = (1e-3, 1e-5, 1e-8)
 EPSILONS = (0.0, 1.0, 3.0)
 FPRS = (0.001, 0.01, 0.1)
@@ -35,7 +37,7 @@ def statements(guarantee: Guarantee) -> list[Statement]:
     g = guarantee
     rows = [Statement("sensitivity index", "psi = Delta/sigma", g.psi, up(g.psi, 6))]
     if g.kappa:
-        rows.append(Statement("sensitivity index", "kappa, outright failure", g.kappa, up(g.kappa)))
+        rows.append(Statement("sensitivity index", OUTRIGHT, g.kappa, up(g.kappa)))
     rows += [_up("(epsilon, delta)-DP", f"epsilon at delta = {d:g}", float(g.epsilon(d))) for d in DELTAS]
     rows += [_up("(epsilon, delta)-DP", f"delta at epsilon = {e:g}", float(g.delta(e))) for e in EPSILONS]
     rows += [Statement("Gaussian DP, f-DP", "mu", g.psi, up(g.psi, 6))]

@@ -13,7 +13,7 @@ from psidp.curator.cube import Cube
 from psidp.ledger.actor import CLIPPED
 from psidp.ledger.entry import Entry
 from psidp.ledger.json_value import from_json
-from psidp.present.card.parts import Mechanism, Scope, TypicalError
+from psidp.present.card.parts import ErrorRange, Mechanism, Scope
 from psidp.present.card.release_words import MOST, release_words
 from psidp.present.card.report_words import UNTOLD
 
@@ -33,7 +33,7 @@ class Found(NamedTuple):
     @property
     def bound(self) -> str:
         """The limits of its aggregates, with which release it is."""
-        limits = self.words["bound"].rstrip(".") if self.words else "the ledger holds no answer that says how far"
+        limits = self.words["bound"] if self.words else "the ledger holds no answer that says how far"
         return f"entry {self.spend.id} ({self.spend.purpose}), {limits}"
 
 
@@ -92,7 +92,7 @@ def _bound(found: Sequence[Found], unit: str) -> str:
     )
 
 
-def _errors(found: Sequence[Found]) -> tuple[TypicalError, ...]:
+def _errors(found: Sequence[Found]) -> tuple[ErrorRange, ...]:
     """The errors of stored answers, those of the largest spends first; with the release's purpose, where there are
     several."""
     errors = []

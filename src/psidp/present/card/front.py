@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from math import isfinite
 
 from psidp.guarantee import Guarantee, compose
-from psidp.present.card.parts import TypicalError
+from psidp.present.card.parts import CENTRAL, ErrorRange
 from psidp.present.card.record import Card
+from psidp.present.card.release_words import noise_alone
 from psidp.present.card.rows import broken, counted
 from psidp.present.deployments import deployments
 from psidp.present.formatting import down, per_thousand, up
@@ -13,11 +14,7 @@ from psidp.present.words import article
 
 __all__ = ["Check", "Front", "Mark", "front", "limit_words"]
 
-WIDER = 1.959964
-"""Standard errors that hold 95 of 100 draws of a Gaussian."""
 RECORD = "A ledger is the record of what each release cost."
-SQUARES, TRIANGLE = "(L2, over all groups)", "(over all groups, added as the sides of a right triangle)"
-"""How a bound over groups is told to specialists, and to people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +103,13 @@ def _smaller(card: Card) -> str:
 
 def limit_words(card: Card) -> str:
     """How much one unit may add, or that nothing enforced a limit."""
-    unit, stated = card.guarantee.unit, card.scope.contribution_bound.rstrip(".")
+    unit, stated = card.guarantee.unit, card.scope.contribution_bound
     if not stated:
         return (
             f"Limit on what one {unit} adds: none was enforced here. The promise holds only where no {unit} moves the "
             "numbers further than was assumed."
         )
-    return f"Limit on what one {unit} adds: {stated.replace(SQUARES, TRIANGLE)}."
+    return f"Limit on what one {unit} adds: {stated}."
 
 
 def _marks(card: Card) -> tuple[Mark, ...]:
@@ -164,35 +161,36 @@ def _again(card: Card) -> str:
 def _not_promised(card: Card) -> tuple[str, ...]:
     """What a reader might take for promised and is not."""
     scope, unit = card.scope, card.guarantee.unit
-    elsewhere = [entry[0].upper() + entry[1:] for entry in scope.not_covered if entry]
-    inside = "Insiders: whoever keeps the data sees it as it is."
-    if not scope.trust_model.startswith("central"):
-        inside = f"Insiders: {scope.trust_model}."
-    said = [*(elsewhere or ["Anything else published from the same data"]), inside]
+    inside = "whoever keeps the data sees it as it is." if scope.trust_model == CENTRAL else f"{scope.trust_model}."
+    said = [*(scope.not_covered or ["anything else published from the same data"]), f"Insiders: {inside}"]
     if card.promise.odds_multiplier(0.01) < float("inf"):
         said.append("The 1 in 100: in one of 100 releases a suspicion may grow more than is said above.")
     said.append(f"General findings: what the numbers say of all can be held against each {unit}, in the data or not.")
-    return tuple(entry if entry.endswith(".") else f"{entry}." for entry in said)
+    return tuple(said)
 
 
 def _errors(card: Card) -> tuple[str, ...]:
-    """How far off the numbers typically are."""
+    """How far off the numbers may be, as their own intervals say."""
     found, made = card.errors, card.mechanism
     if not found and made.sigma is not None and made.noise_multiplier is None and not card.events:
-        found = (TypicalError("the number", made.sigma),)
-    if not found:
-        return ("Not stated.",)
-    return tuple(
-        f"{error.statistic}: off by about {error.standard_error:.3g}{_unit_of(error.statistic)} (95 of 100 times by "
-        f"less than {WIDER * error.standard_error:.3g}). This is the noise alone."
-        for error in found
-    )
+        found = (noise_alone("the number", made.sigma),)
+    return tuple(map(_error, found)) or ("Not stated.",)
 
 
-def _unit_of(statistic: str) -> str:
-    """The unit of a statistic, where its name tells it."""
-    counts = statistic.split(" ")[0].rstrip(",") == "count" and "weighted by" not in statistic
-    return " rows" if counts else ""
+def _error(error: ErrorRange) -> str:
+    """How far the intervals of one statistic reach."""
+    below, above = _reach(error.below), _reach(error.above)
+    ends = f"{below} to either side" if below == above else f"{below} below it and {above} above it"
+    said = f"{error.statistic}: with a chance of {100 * error.confidence:.12g} in 100 the truth is within {ends}."
+    if error.clipped:
+        said += f" Clipping may have moved {error.clipped:,} of {error.numbers:,} numbers further than that."
+    return said
+
+
+def _reach(ends: tuple[float, float]) -> str:
+    """The smallest and the largest distance to an end of an interval, never below."""
+    least, most = (up(end, 3) if isfinite(end) else "no limit" for end in ends)
+    return least if least == most else f"{least} to {most}"
 
 
 def _ledger(card: Card) -> Check:

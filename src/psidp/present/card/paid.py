@@ -1,6 +1,7 @@
 """What a ledger paid for: a card with a ledger is of a spend that it holds, or of all that a budget paid for."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from psidp.guarantee import Guarantee
@@ -16,10 +17,16 @@ from psidp.present.formatting import up
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger
 
-__all__ = ["check_paid", "spend_words"]
+__all__ = ["check_paid", "spend_words", "unpublished", "with_unpublished"]
 
 SAME = 1e-9
 """Relative room for the last digits of a claim's price, which is a numerical search."""
+
+FAILED = ("withheld", "interrupted")
+"""States of entries that say that a spend's release failed, before its noise was drawn or after."""
+
+IN_PARTS = (*RUNS, "strategy")
+"""Kinds of what a spend pays for once, and what is stored under keys of its own, or not at all."""
 
 MOST = 8
 """Spends that a refusal names."""
@@ -56,10 +63,8 @@ def spend_words(spend: Entry, ledger: "Ledger | None") -> tuple[dict[str, Any], 
         raise ValueError(f"the card of entry {spend.id} needs the ledger that holds it: ledger=.")
     if ledger.spent(spend.id).hash != spend.hash:
         raise ValueError(f"entry {spend.id} of this ledger must be the spend that the card is of, got another's.")
-    if any(
-        note.state == "withheld" and note.refers == spend.id for note in ledger.entries(spend.budget, after=spend.id)
-    ):
-        raise ValueError(f"entry {spend.id} paid for nothing that was released, as a later entry says.")
+    if spend.id in (why := unpublished(ledger, spend.budget)):
+        raise ValueError(f"entry {spend.id} paid for nothing that was released: {why[spend.id]}.")
     event, terms = spend.details(), ledger.budget(spend.budget)
     what = f"what entry {spend.id} of the ledger paid for on {spend.time[:10]}: {spend.purpose}"
     covered = (what + (f", of the table {event['table']}" if "table" in event else ""),)
@@ -83,9 +88,34 @@ def _mechanism(event: dict[str, Any]) -> Mechanism:
 
 def _released(ledger: "Ledger", budget: str) -> Iterable[Entry]:
     """The spends of a budget for which something was released, as far as anybody said."""
-    withheld = {entry.refers for entry in ledger.entries(budget) if entry.state == "withheld"}
-    spent = (entry for entry in ledger.entries(budget) if entry.state == "spent" and entry.id not in withheld)
+    nothing = unpublished(ledger, budget)
+    spent = (entry for entry in ledger.entries(budget) if entry.state == "spent" and entry.id not in nothing)
     return (entry for entry in spent if entry.psi or entry.kappa)  # a stream's periods cost nothing
+
+
+def unpublished(ledger: "Ledger", budget: str) -> dict[int, str]:
+    """The spends of a budget that paid for nothing that is known to be released, each with what says so."""
+    entries = list(ledger.entries(budget))
+    stored = {entry.refers for entry in entries if entry.state == "answered"}
+    found = {
+        entry.id: f"no answer is stored under its retry_key {entry.key!r}"
+        for entry in entries
+        if entry.state == "spent" and entry.key and entry.details()["kind"] not in IN_PARTS
+        and (entry.psi or entry.kappa)
+    }  # fmt: skip
+    found |= {e.refers: f"it was {e.state}, as entry {e.id} says" for e in entries if e.state in FAILED}
+    return {number: why for number, why in found.items() if number not in stored}
+
+
+def with_unpublished(ledger: "Ledger", budget: str, scope: Scope) -> Scope:
+    """The scope of a budget's card, which names the spends that paid for nothing that is known to be released."""
+    why = unpublished(ledger, budget)
+    if not why:
+        return scope
+    listed = "; ".join(f"entry {number}: {reason}" for number, reason in list(why.items())[:MOST])
+    more = f"; and {len(why) - MOST} more" if len(why) > MOST else ""
+    words = f"{len(why)} paid without a publication, which count in the total ({listed}{more})"
+    return replace(scope, covered=(*scope.covered, words))
 
 
 def _check_terms(terms: Budget, promise: Any) -> None:

@@ -5,12 +5,14 @@ from typing import Any, Literal
 
 from psidp.symbols import symbol, whole
 
-__all__ = ["Audited", "LedgerCheck", "Mechanism", "Scope", "Total", "TypicalError"]
+__all__ = ["Audited", "ErrorRange", "LedgerCheck", "Mechanism", "Scope", "Total"]
 
 LedgerCheck = Literal["", "passed", "failed"]
 """Whether every entry of the ledger was recomputed for this card, and agreed."""
 ALWAYS = ("psi_lower", "psi_upper", "confidence", "method")
 """What a card says of every audit."""
+CENTRAL = "central: the curator sees the data, everybody else sees only what is released"
+"""The trust model of everything that psidp itself releases."""
 ADVERSARY = (
     "Knows everything but whether this one is in the data: all other records, the query and the noise's distribution."
 )
@@ -39,7 +41,7 @@ class Mechanism:
 class Scope:
     """Whom the promise protects, from whom, and what it covers."""
 
-    trust_model: str = "central: the curator sees the data, everybody else sees only what is released"
+    trust_model: str = CENTRAL
     adversary: str = ADVERSARY
     contribution_bound: str = ""
     """Said only where something enforced it, or with whose promise it is."""
@@ -93,14 +95,32 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class TypicalError:
-    """The standard error that noise gives to a statistic, in the unit of the statistic itself."""
+class ErrorRange:
+    """How far the intervals of a statistic reach below and above its numbers, from the narrowest to the widest.
+
+    Args:
+        statistic: what the numbers are. below, above: smallest and largest distance to an interval's end, in the unit
+        of the statistic; inf where there is no end. confidence: chance that an interval holds the truth. numbers:
+        how many there are. clipped: how many clipping may have moved further than their intervals say.
+    """
 
     statistic: str
-    standard_error: float
+    below: tuple[float, float]
+    above: tuple[float, float]
+    confidence: float = 0.95
+    numbers: int = 1
+    clipped: int = 0
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.standard_error < float("inf"):
-            raise ValueError(
-                f"standard_error (of {self.statistic!r}) must be in [0, inf), got standard_error={self.standard_error}."
-            )
+        for name in ("below", "above"):
+            ends = tuple(float(end) for end in getattr(self, name))
+            object.__setattr__(self, name, ends)
+            if not (len(ends) == 2 and 0.0 <= ends[0] <= ends[1]):
+                raise ValueError(
+                    f"{name} (smallest and largest distance to the end of an interval) must be two numbers in "
+                    f"[0, inf], in order, got {name}={list(ends)} for {self.statistic!r}."
+                )
+        if not 0.0 < self.confidence < 1.0:
+            raise ValueError(f"confidence must be in (0, 1), got confidence={self.confidence}.")
+        if not 0 <= self.clipped <= whole("numbers", self.numbers):
+            raise ValueError(f"clipped must be in [0, numbers={self.numbers}], got clipped={self.clipped}.")

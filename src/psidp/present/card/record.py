@@ -11,6 +11,7 @@ from psidp.accounting import DPSGD, BandMF, FixedOrder, PrivacyCurve, RandomAllo
 from psidp.accounting.upper import UpperEnds
 from psidp.curator.answer import Answer
 from psidp.curator.cube import Cube
+from psidp.escaping import json_text
 from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 from psidp.ledger.entry import Entry
@@ -21,8 +22,8 @@ from psidp.present.card.derived import derived_numbers, derived_sentences, same
 from psidp.present.card.enforced import enforced
 from psidp.present.card.events import Event, covering, described, read, upper_ends
 from psidp.present.card.fill import Trained, filled, from_ledger, mechanism_of, of_audit
-from psidp.present.card.paid import check_paid, spend_words
-from psidp.present.card.parts import Audited, LedgerCheck, Mechanism, Scope, Total, TypicalError
+from psidp.present.card.paid import check_paid, spend_words, with_unpublished
+from psidp.present.card.parts import Audited, ErrorRange, LedgerCheck, Mechanism, Scope, Total
 from psidp.present.card.reproduce import command_of
 from psidp.present.card.schema import validate
 from psidp.present.card.stream_words import Streaming
@@ -32,11 +33,11 @@ from psidp.symbols import symbol
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger
 
-__all__ = ["UNTITLED", "Audited", "Card", "Mechanism", "Scope", "Total", "TypicalError", "card", "mechanism_of"]
+__all__ = ["UNTITLED", "Audited", "Card", "ErrorRange", "Mechanism", "Scope", "Total", "card", "mechanism_of"]
 
 Run = DPSGD | BandMF | FixedOrder | RandomAllocation
-FORM, OLD = "psidp.card/2", "psidp.card/1"
-"""The form that is written, and one that is read too: its sentences had other words."""
+FORM = "psidp.card/3"
+"""The form that is written, and the only one that is read."""
 UNTITLED = "Privacy card"
 """The title of a card that was told none."""
 KAPPA = 1e-10
@@ -70,7 +71,7 @@ class Card:
     ledger_check: LedgerCheck = ""
     total: Total | None = None
     """Of the budget that paid, this release included."""
-    errors: tuple[TypicalError, ...] = ()
+    errors: tuple[ErrorRange, ...] = ()
 
     def __post_init__(self) -> None:
         for name, kind in (("guarantee", Guarantee), ("mechanism", Mechanism), ("scope", Scope)):
@@ -161,13 +162,13 @@ class Card:
 
     def to_json(self) -> str:
         """The card as JSON, valid under the published schema."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        return json_text(json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The card that to_json wrote; what follows from the promise is computed afresh and must agree."""
         values = json.loads(text)
-        if isinstance(values, dict) and values.get("card") != OLD:
+        if isinstance(values, dict):
             check_form(values.get("card"), FORM, "the card")
         validate(values)
         scope, guarantee = values["scope"], Guarantee.from_dict(values["guarantee"])
@@ -187,11 +188,10 @@ class Card:
             publisher=values.get("publisher", ""),
             ledger_check=(values["ledger"] or {}).get("check", ""),
             total=Total(**values["total"]) if values.get("total") else None,
-            errors=tuple(TypicalError(**error) for error in values.get("errors", [])),
+            errors=tuple(ErrorRange(**error) for error in values.get("errors", [])),
         )
         again, room = made.to_dict(), SAME if made.events else 0.0
-        told = ("derived",) if values["card"] == OLD else ("derived", "sentences")
-        wrong = [name for name in told if not same(again[name], values[name], room)]
+        wrong = [name for name in ("derived", "sentences") if not same(again[name], values[name], room)]
         if wrong:
             source = "the account of its events" if made.events else "its psi and kappa"
             raise ValueError(f"the card contradicts itself: its {wrong[0]} do not follow from {source}.")
@@ -219,7 +219,7 @@ def card(
     publisher: str | None = None,
     ledger_check: LedgerCheck | None = None,
     total: Total | None = None,
-    errors: tuple[TypicalError, ...] | None = None,
+    errors: tuple[ErrorRange, ...] | None = None,
     ledger: "Ledger | None" = None,
     budget: str | None = None,
 ) -> Card:
@@ -266,6 +266,8 @@ def card(
         paying = check_paid(ledger, budget, promise, behind, said.get("events", ()))
         known = enforced(ledger, paying, said.get("scope", Scope()), behind.unit)
         said |= known | {name: value for name, value in given.items() if name != "scope"}
+        if isinstance(promise, Report):
+            said["scope"] = with_unpublished(ledger, budget, said.get("scope", Scope()))
     if hasattr(said.get("audit"), "psi"):
         said["audit"] = of_audit(said["audit"])
     day = calendar_date.today().isoformat() if date is None else date

@@ -2,16 +2,20 @@
 
 from typing import Any, Protocol, runtime_checkable
 
+from numpy import isfinite
+
 from psidp.mechanism.counter import Counter
-from psidp.mechanism.stream_plan import StreamPlan
-from psidp.present.card.parts import TypicalError
+from psidp.mechanism.stream_plan import StreamPart, StreamPlan
+from psidp.present.card.parts import ErrorRange
+from psidp.present.card.release_words import noise_alone
+from psidp.strategies import Question
 
 __all__ = ["Streaming", "stream_words"]
 
 ALL = "all numbers of all periods together: one psi, paid once, however many of them are looked at"
 MOST = 4
 """Questions whose errors a card tells."""
-STRATEGY = "Gaussian noise on a linear strategy in whole numbers, {n} periods: {why}"
+STRATEGY = "Gaussian noise on a linear strategy in whole numbers, {n} periods"
 
 
 @runtime_checkable
@@ -31,9 +35,19 @@ def stream_words(stream: Any) -> dict[str, Any]:
     """The fields of a stream's card, in words: title, mechanism, contribution bound, what is covered and what not."""
     plan = stream.plan()
     told = _counter(stream, plan) if isinstance(stream, Counter) else _table(stream, plan)
-    why = plan.choice.reason.split(":")[0].rstrip(".")
-    errors = tuple(TypicalError(f"{row.statistic}, {row.question}", row.rmse) for row in plan.expected()[:MOST])
-    return told | {"mechanism": STRATEGY.format(n=plan.periods, why=why[0].lower() + why[1:]), "errors": errors}
+    asked = [(part, question) for part in plan.parts for question in plan.choice.workload.questions]
+    errors = tuple(_error(stream, plan, part, question) for part, question in asked[:MOST])
+    return told | {"mechanism": STRATEGY.format(n=plan.periods), "errors": errors}
+
+
+def _error(stream: Any, plan: StreamPlan, part: StreamPart, question: Question) -> ErrorRange:
+    """How far the intervals of one question will reach, from the narrowest period's to the widest."""
+    found = plan.deviations(question, part)
+    errors = found[isfinite(found)]
+    least, most = (noise_alone("", float(end), stream.confidence).below[0] for end in (errors.min(), errors.max()))
+    capped = 0 if isinstance(stream, Counter) or not stream.flags()[part.statistic] else errors.size
+    name = f"{part.statistic}, {question.name}"
+    return ErrorRange(name, (least, most), (least, most), stream.confidence, errors.size, capped)
 
 
 def _counter(counter: Counter, plan: StreamPlan) -> dict[str, Any]:

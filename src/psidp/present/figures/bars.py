@@ -4,7 +4,7 @@ from typing import Any
 
 from psidp.present.figures.cubes import MOST_SIDE, heat_map
 from psidp.present.figures.flags import DASHED, marks, marks_in_words
-from psidp.present.figures.theme import Chart, altair, data, finished, legible, stacked
+from psidp.present.figures.theme import Chart, altair, data, finished, stacked, word
 from psidp.present.palette import LIGHT
 
 __all__ = ["answer", "bars"]
@@ -21,7 +21,6 @@ def answer(given: Any, statistic: str = "") -> Chart:
         given: what a release gave. statistic: which of its numbers; each unless told, below each other, where there are
             at most six, else the first.
     """
-    given = legible(given)
     names = list(dict.fromkeys(e.statistic for _, e in given.rows))
     if not statistic and given.by and 1 < len(names) <= MOST_PICTURES:
         return stacked([answer(given, name) for name in names])
@@ -41,15 +40,15 @@ def bars(given: Any, statistic: str = "") -> Chart:
     Args:
         given: what a release gave. statistic: which of its numbers; the first unless told.
     """
-    alt, given = altair(), legible(given)
+    alt = altair()
     names = list(dict.fromkeys(e.statistic for _, e in given.rows))
     if statistic and statistic not in names:
         raise ValueError(f"statistic must be one of {', '.join(map(repr, names))}, got statistic={statistic!r}.")
     wanted = {statistic or name for name in (names[:1] if given.by else names)}
     rows = [
         {
-            "group": " / ".join(_word(k) for k in key) if given.by else e.statistic, "value": e.value, "lower": e.lower,
-            "upper": e.upper, "flag": e.flag or "none", **marks(e),
+            "group": " / ".join(map(word, key)) if given.by else word(e.statistic), "value": e.value,
+            "lower": e.lower, "upper": e.upper, "flag": e.flag or "none", **marks(e),
         }
         for key, e in given.rows
         if e.statistic in wanted
@@ -57,9 +56,9 @@ def bars(given: Any, statistic: str = "") -> Chart:
     if not 0 < len(rows) <= MOST_BARS:
         raise ValueError(f"a picture must have 1 to {MOST_BARS} bars, got {len(rows)}.")
     order = list(dict.fromkeys(row["group"] for row in rows))
-    said = next(iter(wanted)) if len(wanted) == 1 else "value"
+    said = word(next(iter(wanted))) if len(wanted) == 1 else "value"
     base = alt.Chart(data(rows)).encode(
-        alt.X("group:N", sort=order, title=" / ".join(given.by) or None, axis=alt.Axis(labelLimit=160)),
+        alt.X("group:N", sort=order, title=" / ".join(map(word, given.by)) or None, axis=alt.Axis(labelLimit=160)),
         tooltip=["group:N", "value:Q", "lower:Q", "upper:Q", "flag:N"],
     )
     columns = base.transform_filter("!datum.blank").mark_bar(color=LIGHT["psi"]).encode(alt.Y("value:Q", title=said))
@@ -75,7 +74,3 @@ def bars(given: Any, statistic: str = "") -> Chart:
     legend = marks_in_words(rows, "grey, without a bar")
     title = f"{said} by {', '.join(given.by)}" if given.by else said
     return finished(chart, title, cost, *legend)
-
-
-def _word(key: Any) -> str:
-    return "NULL" if key is None else str(key)

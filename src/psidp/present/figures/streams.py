@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from math import erf, sqrt
 from typing import Any
 
-from psidp.present.figures.theme import Chart, altair, colours, data, finished
-from psidp.present.formatting import visible
+from psidp.present.figures.theme import Chart, altair, colours, data, finished, word
 from psidp.present.palette import LIGHT
 
 __all__ = ["series"]
@@ -42,7 +41,7 @@ def series(points: Iterable[Any], title: str = "Published", confidence: float | 
     colour = colours(names, legend=None if len(kinds) == 1 else alt.Legend())
     base = alt.Chart(data(rows)).encode(x, colour)
     capped = any(getattr(point, "flag", "") for point in points)
-    value = f"{visible(statistics[0]) if len(statistics) == 1 else 'value'}{CAPPED if capped else ''}"
+    value = f"{word(statistics[0]) if len(statistics) == 1 else 'value'}{CAPPED if capped else ''}"
     band = base.mark_area(opacity=0.25).encode(alt.Y("lower:Q", title=value), alt.Y2("upper:Q"))
     line = base.mark_line(strokeWidth=2).encode(
         alt.Y("value:Q"), tooltip=["x:T" if dated else "x:Q", "kind:N", "value:Q", "lower:Q", "upper:Q"]
@@ -61,5 +60,5 @@ def _row(point: Any, *, alone: bool) -> dict[str, Any]:
     """One published number; a counter's has no group. Where all are of one statistic, the axis names it."""
     group, statistic = getattr(point, "group", ()), getattr(point, "statistic", "total")
     period = point.period if isinstance(point.period, int) else point.period.isoformat()
-    kind = visible(", ".join([*map(str, group), *([] if alone and group else [statistic])]))
+    kind = ", ".join([*map(word, group), *([] if alone and group else [word(statistic)])])
     return {"x": period, "kind": kind, "value": point.value, "lower": point.lower, "upper": point.upper}

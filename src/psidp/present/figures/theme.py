@@ -1,13 +1,12 @@
 """The house theme of every figure, and the one door to Altair."""
 
-from dataclasses import replace
 from typing import Any
 
 from psidp.errors import MissingExtraError
-from psidp.present.formatting import visible
+from psidp.escaping import one_line
 from psidp.present.palette import LIGHT
 
-__all__ = ["Chart", "altair", "colours", "data", "finished", "legible"]
+__all__ = ["Chart", "altair", "colours", "data", "finished", "word"]
 
 Chart = Any
 """An Altair chart of any kind."""
@@ -26,32 +25,33 @@ def altair() -> Any:
     return module
 
 
+def word(value: Any) -> str:
+    """A name or a value from data as a figure shows it.
+
+    Control characters would end the program that draws. A backslash looks like one and is none: Vega-Lite writes titles
+    into expressions, where it would escape what follows.
+    """
+    return "NULL" if value is None else one_line(str(value)).replace("\\", "\N{SET MINUS}")
+
+
 def data(rows: Rows) -> Any:
     """Rows as the data of a chart, inside the chart itself."""
-    return altair().Data(values=rows)
-
-
-def legible(answer: Any) -> Any:
-    """The answer with names and keys of visible letters alone: the renderer ends the whole process at some others."""
-
-    def word(key: Any) -> Any:
-        return visible(key) if isinstance(key, str) else key
-
-    rows = [(tuple(map(word, key)), replace(e, statistic=visible(e.statistic))) for key, e in answer.rows]
-    return replace(answer, by=tuple(map(visible, answer.by)), rows=tuple(rows))
+    safe = [{name: word(cell) if isinstance(cell, str) else cell for name, cell in row.items()} for row in rows]
+    return altair().Data(values=safe)
 
 
 def colours(names: dict[str, str], title: str | None = None, **encoding: Any) -> Any:
     """A colour encoding from labels to the palette's concepts, in the given order."""
     alt = altair()
-    scale = alt.Scale(domain=list(names), range=[LIGHT.get(concept, concept) for concept in names.values()])
+    scale = alt.Scale(domain=list(map(word, names)), range=[LIGHT.get(concept, concept) for concept in names.values()])
     return alt.Color("kind:N", title=title, scale=scale, **encoding)
 
 
 def finished(chart: Chart, title: str, *subtitle: str) -> Chart:
     """The chart with its title and the house's looks."""
     alt = altair()
-    words = alt.TitleParams(title, subtitle=list(subtitle)) if subtitle else alt.TitleParams(title)
+    title = word(title)
+    words = alt.TitleParams(title, subtitle=list(map(word, subtitle))) if subtitle else alt.TitleParams(title)
     return styled(chart.properties(title=words))
 
 
