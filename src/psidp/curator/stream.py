@@ -161,7 +161,7 @@ class Stream:
         return self._numbers().answered(self._record.released(), question, after)
 
     def _numbers(self) -> StreamNumbers:
-        return StreamNumbers(self.plan(), self.calendar, self._groups, self._flags(), self._query.confidence)
+        return StreamNumbers(self.plan(), self.calendar, self._groups, self.flags(), self._query.confidence)
 
     def flags(self) -> dict[str, str]:
         """The flag of each statistic."""
