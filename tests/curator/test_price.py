@@ -17,7 +17,7 @@ from psidp.errors import BudgetExceededError
 
 NOTIONS = [
     {"psi": 0.3}, {"epsilon": 1.0, "delta": 1e-6}, {"auc": 0.6}, {"advantage": 0.2}, {"tpr": 0.2, "fpr": 0.1},
-    {"zcdp": 0.05}, {"alpha": 2.0, "rho": 0.1}, {"sensitivity": 1.0, "sigma": 4.0},
+    {"zcdp": 0.05}, {"alpha": 2.0, "rho": 0.1},
 ]  # fmt: skip
 
 
