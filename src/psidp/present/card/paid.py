@@ -9,6 +9,7 @@ from psidp.ledger.budget import Budget
 from psidp.ledger.entry import Entry
 from psidp.ledger.event import RUNS, run_event
 from psidp.ledger.report import Report
+from psidp.ledger.results import Result
 from psidp.present.card.enforced import clipped
 from psidp.present.card.events import Event
 from psidp.present.card.parts import Mechanism, Scope
@@ -22,11 +23,12 @@ __all__ = ["check_paid", "spend_words", "unpublished", "with_unpublished"]
 SAME = 1e-9
 """Relative room for the last digits of a claim's price, which is a numerical search."""
 
-FAILED = ("withheld", "interrupted")
-"""States of entries that say that a spend's release failed, before its noise was drawn or after."""
-
-IN_PARTS = (*RUNS, "strategy")
-"""Kinds of what a spend pays for once, and what is stored under keys of its own, or not at all."""
+NOTHING: dict[Result, str] = {
+    "failed": "it failed before anything was drawn",
+    "interrupted": "it was interrupted while its answer was drawn",
+    "no answer stored": "no answer is stored under its retry key",
+}
+"""What a spend came to that published nothing, in words."""
 
 MOST = 8
 """Spends that a refusal names."""
@@ -94,17 +96,9 @@ def _released(ledger: "Ledger", budget: str) -> Iterable[Entry]:
 
 
 def unpublished(ledger: "Ledger", budget: str) -> dict[int, str]:
-    """The spends of a budget that paid for nothing that is known to be released, each with what says so."""
-    entries = list(ledger.entries(budget))
-    stored = {entry.refers for entry in entries if entry.state == "answered"}
-    found = {
-        entry.id: f"no answer is stored under its retry_key {entry.key!r}"
-        for entry in entries
-        if entry.state == "spent" and entry.key and entry.details()["kind"] not in IN_PARTS
-        and (entry.psi or entry.kappa)
-    }  # fmt: skip
-    found |= {e.refers: f"it was {e.state}, as entry {e.id} says" for e in entries if e.state in FAILED}
-    return {number: why for number, why in found.items() if number not in stored}
+    """The spends of a budget that paid for nothing that is known to be released, each with the reason."""
+    spends = [entry for entry in ledger.entries(budget) if entry.state == "spent" and (entry.psi or entry.kappa)]
+    return {n: NOTHING[result] for n, result in ledger.results(spends).items() if result in NOTHING}
 
 
 def with_unpublished(ledger: "Ledger", budget: str, scope: Scope) -> Scope:
