@@ -116,7 +116,9 @@ def released(tmp_path):
         ledger.open("clinic", psi=2.0, unit="patient", actor="Ann", purpose="a survey")
         curator = psidp.Curator(rows, "patient", ledger=ledger, budget="clinic")
         curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.5, contribution=4, retry_key="k", purpose="c")
-        curator.release(ask.count(), psi=0.4, purpose="once more")
+        said = {"kind": "guarantee", "unit_column": "patient", "same_unit": "", "clipped": True}  # as in version 0.2
+        with ledger.spend("clinic", Guarantee(0.4, **G), purpose="once more", event=said):
+            pass
         curator.cube({"ward": ["A", "B"]}, ask.up_to(1), psi=0.3, retry_key="cube", purpose="a cube")
         yield ledger
 
