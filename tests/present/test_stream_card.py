@@ -61,6 +61,6 @@ def test_the_card_of_a_streams_entry_says_that_psidp_clipped_and_a_counters_that
         terms = {"every": "week", "since": "2026-01-05", "periods": 12, "psi": 0.5, "at_most": 2, "arrived": "a"}
         curator.stream("visits", ask.count(contribution=3), **terms).open()
         Counter(psi=0.5, periods=52, at_most=2, unit="patient", ledger=ledger, budget="clinic", name="hits").open()
-        streamed, counted = (psidp.card(ledger.spent(n), ledger=ledger, budget="clinic") for n in (3, 4))
+        streamed, counted = (psidp.card(ledger.spent(n), ledger=ledger, budget="clinic") for n in (4, 5))
     assert streamed.scope.contribution_bound.startswith("psidp clipped it before noise was drawn")
     assert counted.scope.contribution_bound == ""
