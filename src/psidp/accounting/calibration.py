@@ -6,6 +6,9 @@ from functools import partial
 from math import exp, inf, log
 from typing import Any, Literal
 
+import numpy as np
+
+from psidp.accounting.composition import Composition
 from psidp.accounting.contours.saddle import saddle_at_delta
 from psidp.accounting.correlated import BandMF, FixedOrder
 from psidp.accounting.curve import PrivacyCurve, account
@@ -20,6 +23,8 @@ CLOSE = 2e-11
 """Relative distance at which the search stops; what is given back is checked, not only close."""
 LAID = 1e-4
 """The same where every look takes a lattice, whose answers are some 1e-4 wide."""
+LOWEST, HIGHEST = -14.0, 40.0
+"""Logarithms of noise between which it is looked for."""
 LEAST_RATE = 1e-12
 """Below this no rate is looked for: 0 is the answer."""
 USUAL = {"sampling": "poisson", "group": 1}
@@ -112,16 +117,17 @@ def calibrate(
 
     def rough(log_noise: float) -> float:
         """The saddle point's guess of the loss, which costs a tenth."""
-        steps = curve(exp(log_noise)).below[0] if plain else replace(first, sigma=first.sigma * exp(log_noise))
+        steps = _one_direction(curve(exp(log_noise))) if plain else replace(first, sigma=first.sigma * exp(log_noise))
         return saddle_at_delta(steps, log(delta or 0.5)).epsilon / goal
 
     unit = account(run)
-    first = unit.below[0]
+    first = _one_direction(unit)
     laid, plain = bool(first.pairs), bool(first.plain.high)
     exact = delta is not None and unit.below is unit.above and not (laid or plain or unit.kappa)
     start, slope = _root(rough, 0.0, -1.5, 3e-4) if delta is not None and not laid else (0.0, -1.5)
-    root, _ = _root(quick, start, slope, LAID if laid else 1e-5)
-    return _verified(exp(root), lambda noise: loss(curve(noise)) <= goal, LAID if laid else 3e-11)
+    root, slope = _root(quick, start, slope, LAID if laid else 1e-5)
+    pad, width = (LAID, 1e-3) if laid else (3e-11, 8e-10)
+    return _verified(lambda noise: _gap(loss(curve(noise)), goal), root, slope, pad, width)
 
 
 def described_run(
@@ -197,7 +203,7 @@ def _last(holds: Callable[[int], bool], low: int, stride: int) -> int:
     """The last whole number from `low`, where it holds, at which it still does: strides that double, then halves."""
     while low + stride < LARGEST_STEPS and holds(low + stride):
         low, stride = low + stride, 2 * stride
-    high = low + stride
+    high = min(low + stride, LARGEST_STEPS + 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -224,9 +230,8 @@ def largest_sampling_rate(
     loss, goal = _target(epsilon, delta, psi, kappa, advantage)
 
     def gap(rate: float) -> float:
-        """How far the loss is above the target; in logarithms where both are positive."""
-        found = loss(account(DPSGD(noise_multiplier, rate, steps, sampling)))
-        return log(found / goal) if 0.0 < found < inf and goal > 0.0 else (inf if found > goal else -inf)
+        """How far the loss is above the target."""
+        return _gap(loss(account(DPSGD(noise_multiplier, rate, steps, sampling))), goal)
 
     if gap(1.0) <= 0.0:
         return 1.0
@@ -236,16 +241,16 @@ def largest_sampling_rate(
     return exp(_crossed(lambda x: gap(exp(x)), least, 0.0))
 
 
-def _crossed(gap: Callable[[float], float], low: float, high: float) -> float:
+def _crossed(gap: Callable[[float], float], low: float, high: float, close: float = CLOSE) -> float:
     """About the last x between low and high with gap <= 0, one at which it is: Illinois' rule, or halves."""
     below, above = -inf, inf
     for turn in range(400):
-        if high - low <= CLOSE:
+        if high - low <= close:
             break
         middle = 0.5 * (low + high)
         if turn % 4 and below > -inf and above < inf:
-            middle = low + min(max(below / (below - above), 1e-3 * CLOSE), 1.0 - 1e-9) * (high - low)
-            middle = min(max(middle, low + 0.3 * CLOSE), high - 0.3 * CLOSE)
+            middle = low + min(max(below / (below - above), 1e-3 * close), 1.0 - 1e-9) * (high - low)
+            middle = min(max(middle, low + 0.3 * close), high - 0.3 * close)
         found = gap(middle)
         if found <= 0.0:
             low, below, above = middle, min(found, -1e-300), 0.5 * above if below > -inf else above
@@ -262,17 +267,27 @@ def _target(
     given = [name for name, value in notions.items() if value is not None]
     if epsilon is not None and delta is not None and len(given) == 2:
         at = symbol("delta").number(delta)
+        if not 0.0 < at < 1.0:
+            raise ValueError(f"delta (probability slack) must be in (0, 1) as a target, got delta={delta}.")
         goal = symbol("epsilon").number(epsilon)
         if not 0.0 < goal < inf:
             raise ValueError(f"epsilon (privacy loss bound) must be in (0,inf) to calibrate, got epsilon={epsilon}.")
         return lambda curve: float(curve.epsilon(at).upper), goal
     if psi is not None and kappa is not None and len(given) == 2:
         share = symbol("kappa").number(kappa)
-        return lambda curve: curve.guarantee(share).psi, symbol("psi").at_most(psi)
+        return lambda curve: curve.guarantee(share).psi, _above_zero("psi", psi)
     if advantage is not None and len(given) == 1:
-        return lambda curve: float(curve.advantage.upper), symbol("advantage").number(advantage)
+        return lambda curve: float(curve.advantage.upper), _above_zero("advantage", advantage)
     names = ", ".join(given) or "none"
     raise TypeError(f"exactly one target must be given: epsilon and delta | psi and kappa | advantage; got {names}.")
+
+
+def _above_zero(name: str, value: float) -> float:
+    """A target that some noise meets."""
+    goal = symbol(name).at_most(value)
+    if not goal > 0.0:
+        raise ValueError(f"{name} ({symbol(name).meaning}) must be above 0 as a target, got {name}={value}.")
+    return goal
 
 
 def _root(ratio: Callable[[float], float], here: float, slope: float, close: float) -> tuple[float, float]:
@@ -289,13 +304,14 @@ def _root(ratio: Callable[[float], float], here: float, slope: float, close: flo
         if before is not None and abs(gap) < inf > abs(before[1]) and here != before[0]:
             slope = min((gap - before[1]) / (here - before[0]), -1e-3)
         if abs(gap) <= close or high - low <= CLOSE:
-            return _interpolated([*seen, (here, gap)][-3:], slope), slope
+            found = _interpolated([*seen, (here, gap)][-3:], slope)
+            return min(max(found, LOWEST), HIGHEST), slope
         low, high = (here, high) if gap > 0.0 else (low, here)
         before = (here, gap)
         seen.append(before)
         ahead = here + min(max(-gap / slope, -1.5), 1.5)
         here = ahead if low < ahead < high else 0.5 * (low + high)
-        if not -14.0 < here < 40.0:
+        if not LOWEST < here < HIGHEST:
             break
     if here < 0.0:
         raise ValueError("the target allows any noise_multiplier: it promises no privacy.")
@@ -313,10 +329,37 @@ def _interpolated(points: list[tuple[float, float]], slope: float) -> float:
     return here - (gap / slope if len(points) > 1 else 0.0)
 
 
-def _verified(noise: float, meets: Callable[[float], bool], pad: float) -> float:
-    """The noise at or just above a guess that meets the target, as certified."""
-    for _ in range(60):
-        if meets(noise * (1.0 + pad)):
-            return noise * (1.0 + pad)
+def _verified(gap: Callable[[float], float], root: float, slope: float, pad: float, width: float) -> float:
+    """The noise near a guess of its logarithm that meets the target, as certified, and is hardly more than needed.
+
+    It is known to be so where the gap to the target is small, by the slope; or where less noise was seen to fail.
+    """
+    fails, meets = -inf, root + pad
+    ahead = pad
+    while not (found := gap(exp(meets))) <= 0.0:
+        ahead *= 4.0
+        fails, meets = meets, root + ahead
+        if not meets < HIGHEST:
+            raise ValueError("no noise_multiplier meets the target.")
+    if -found <= -slope * width or meets - fails <= width:
+        return exp(meets)
+    while not fails > -inf:
         pad *= 4.0
-    raise ValueError("no noise_multiplier meets the target.")
+        if not root - pad > LOWEST:
+            raise ValueError("the target allows any noise_multiplier: it promises no privacy.")
+        if gap(exp(root - pad)) <= 0.0:
+            meets = root - pad
+        else:
+            fails = root - pad
+    return exp(-_crossed(lambda x: gap(exp(-x)), -meets, -fails, width))
+
+
+def _one_direction(curve: PrivacyCurve) -> Composition:
+    """The upper end's first composition, as a saddle point can read it; the lower end may have no step at all."""
+    steps = curve.above[0]
+    return replace(steps, sign=np.where(steps.sign == 2.0, 1.0, steps.sign))
+
+
+def _gap(found: float, goal: float) -> float:
+    """How far the loss is above the target; in logarithms where both are positive."""
+    return log(found / goal) if 0.0 < found < inf and goal > 0.0 else (inf if found > goal else -inf)

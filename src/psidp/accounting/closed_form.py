@@ -5,6 +5,8 @@ delta_remove(epsilon) = q delta_psi(log(1 + (e^epsilon - 1)/q)), delta_add(epsil
 r = 1 - (1-q) e^epsilon, which is 0 once r <= 0 (Balle, Barthe and Gaboardi 2018, Theorem 2, and its mirror).
 """
 
+from sys import float_info
+
 import numpy as np
 
 from psidp.accounting.composition import Array, Composition, exponent
@@ -13,6 +15,7 @@ from psidp.maths.profile import log_delta_from_psi
 
 __all__ = ["Closed"]
 
+MOST = float_info.max
 GRANTED = 3e-14
 """Relative error granted to log delta of the Gaussian mechanism; tests/maths measures 3e-15."""
 
@@ -65,6 +68,6 @@ def _add(sigma: float, q: float, epsilon: Array) -> tuple[Array, Array]:
 
 def _gaussian(psi_low: float, psi_high: float, epsilon: Array, wobble: float) -> tuple[Array, Array]:
     """log delta_psi with psi and epsilon known to a relative `wobble`: delta falls with epsilon and grows with psi."""
-    high = log_delta_from_psi(psi_high * (1.0 + wobble), np.maximum(epsilon * (1.0 - wobble) - wobble, 0.0))
-    low = log_delta_from_psi(psi_low * (1.0 - wobble), epsilon * (1.0 + wobble) + wobble)
+    high = log_delta_from_psi(min(psi_high * (1.0 + wobble), MOST), np.maximum(epsilon * (1.0 - wobble) - wobble, 0.0))
+    low = log_delta_from_psi(min(psi_low, MOST) * (1.0 - wobble), epsilon * (1.0 + wobble) + wobble)
     return low * (1.0 + GRANTED) - GRANTED, np.minimum(high * (1.0 - GRANTED) + GRANTED, 0.0)

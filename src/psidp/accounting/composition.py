@@ -23,6 +23,11 @@ Array = NDArray[Any]
 ComplexArray = NDArray[Any]
 FAR, NEAR = 700.0, 2.0
 """From where on e^t, or e^x/q, is written as a logarithm."""
+LEAST_NOISE, MOST_NOISE = 1e-6, 1e12
+"""Noise multipliers for which the methods are made; beyond, their floats overflow or have no digits."""
+LEAST_RATE = 1e-100
+MOST_SQUARE = 1e8
+"""About psi^2 of everything, the rate of sampling included."""
 MOST_STEPS = 2**53
 """As many steps as a float counts one by one."""
 
@@ -150,6 +155,14 @@ class Composition:
     def steps(self) -> float:
         """How many sampled steps there are."""
         return float(self.count.sum())
+
+    @cached_property
+    def ordinary(self) -> bool:
+        """Whether the methods apply: elsewhere closed forms, levels and crude bounds answer."""
+        noise = [*self.sigma.tolist(), *(1.0 / max(pair.psi, 1e-300) for pair in self.pairs)]
+        if not (all(LEAST_NOISE <= each <= MOST_NOISE for each in noise) and bool((self.q >= LEAST_RATE).all())):
+            return False
+        return float((self.count * (self.q / self.sigma) ** 2).sum()) + self.gauss <= MOST_SQUARE
 
     def sampled_at_most(self, delta: Fraction) -> bool:
         """Whether any step samples the record with a chance of at most delta: then epsilon is 0, in both directions."""

@@ -1,5 +1,7 @@
 """Crude bounds, which no method can take away: a composition loses no more than its unsampled Gaussians."""
 
+from sys import float_info
+
 import numpy as np
 
 from psidp.accounting.composition import Array, Composition
@@ -11,6 +13,7 @@ from psidp.maths.roc import advantage_from_psi
 
 __all__ = ["least_unsampled", "log_any", "log_distance", "unsampled", "unsampled_psi"]
 
+MOST = float_info.max
 CUTS = (0.5, 0.7, 0.85)
 """Cuts of the noise, as shares of the way 1/sigma to a sampled record."""
 
@@ -25,8 +28,9 @@ def unsampled(steps: Composition, log_delta: float) -> float:
     order = np.argsort(most / square)
     most, square = np.append(0.0, np.cumsum(most[order])), np.append(np.cumsum(square[order][::-1])[::-1], 0.0)
     some = most < np.inf
-    others = sum(pair.count * pair.psi**2 for pair in steps.pairs)
+    others = sum(pair.count * pair.psi * pair.psi for pair in steps.pairs)
     psi = np.sqrt(square[some] + steps.gauss + others) * (1.0 + 8.0 * ULP * (steps.count.size + len(steps.pairs) + 2.0))
+    psi = np.minimum(psi, MOST)  # whose epsilon is inf, as that of every larger one
     best = float(np.min(most[some] + epsilon_from_log_delta(psi, log_delta))) * (1.0 + 8.0 * ULP)
     return min(best, steps.most)
 
@@ -44,7 +48,7 @@ def least_unsampled(steps: Composition, log_delta: float) -> float:
 def unsampled_psi(steps: Composition) -> float:
     """psi of the same composition without sampling, rounded up: it covers the whole curve."""
     square = float((steps.count / steps.sigma**2).sum()) + steps.gauss
-    square += sum(pair.count * pair.psi**2 for pair in steps.pairs)
+    square += sum(pair.count * pair.psi * pair.psi for pair in steps.pairs)
     return float(np.sqrt(square)) * (1.0 + 8.0 * ULP * (steps.count.size + len(steps.pairs) + 2.0))
 
 
@@ -52,8 +56,9 @@ def log_distance(steps: Composition) -> float:
     """Log of the sum of the steps' total variations, q (2 Phi(1/(2 sigma)) - 1) each: delta is never more."""
     if steps.pairs or (steps.sign == 2.0).any():
         return 0.0
-    each = steps.q * advantage_from_psi(1.0 / steps.sigma)
-    total = float((steps.count * each).sum() + advantage_from_psi(np.sqrt(steps.gauss)))
+    with np.errstate(over="ignore"):
+        each = steps.q * advantage_from_psi(np.minimum(1.0 / steps.sigma, MOST))
+    total = float((steps.count * each).sum() + advantage_from_psi(min(steps.plain.psi[1], MOST)))
     return min(0.0, float(np.log(total * (1.0 + 1e-12) + 5e-324)))
 
 

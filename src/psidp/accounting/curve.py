@@ -20,6 +20,7 @@ from psidp.accounting.interval import ROUNDING, Interval, agreed, between
 from psidp.accounting.methods import delta_bounds, epsilon_bounds
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
+from psidp.maths.rounding import bounded
 from psidp.maths.sensitivity import Adjacency
 from psidp.notebook_view import NotebookView
 from psidp.symbols import symbol
@@ -133,7 +134,7 @@ class PrivacyCurve(NotebookView):
         if self.certified and sampled:
             certified.refuse("guarantee(kappa) of a sampled series")
         psi = envelope.covering_psi(self.above, rest) if sampled else self.above[0].plain.psi[1]
-        return Guarantee(psi, kappa, self.adjacency, self.unit)
+        return Guarantee(bounded(psi), kappa, self.adjacency, self.unit)
 
     def regret(self, kappa: float) -> Interval:
         """How much the one number gives away: the Delta-divergence from this curve to `guarantee(kappa)`.
@@ -145,11 +146,12 @@ class PrivacyCurve(NotebookView):
         return envelope.regret(self.guarantee(kappa), self.delta)
 
     def __repr__(self) -> str:
-        gauss, counts = self.below[0].gauss, {"sampled steps": self.below[0].steps}
-        for pair in self.below[0].pairs:
+        steps = self.above[0]
+        psi, counts = steps.plain.psi[1], {"sampled steps": steps.steps}
+        for pair in steps.pairs:
             counts[pair.called] = counts.get(pair.called, 0.0) + pair.count
         shown = [f"{count:,.0f} {name}" for name, count in counts.items() if count]
-        shown += [f"psi={float(np.sqrt(gauss)):.6g} unsampled"] if gauss or not shown else []
+        shown += [f"psi={psi:.6g} unsampled"] if psi or not shown else []
         shown += [f"kappa={self.kappa:.6g}"] if self.kappa else []
         return f"PrivacyCurve({', '.join([*shown, self.adjacency, f'per {self.unit}'])})"
 
@@ -287,7 +289,10 @@ def account(events: Event | Iterable[Event], certify: bool = False) -> PrivacyCu
     cut = [event.truncation for event in series if isinstance(event, DPSGD) and event.truncation]
     kappa_below, kappa = failure(kappas)[0], failure(kappas + cut)[1]
     if not kappa < 1.0:
-        raise ValueError("truncated_batch_size (largest batch) is too small: some batch is truncated nearly for sure.")
+        raise ValueError(
+            "kappa (probability of outright failure) of all events together must be in [0, 1), got kappa=1. Choose "
+            "events with a smaller kappa; of a truncated run, a larger truncated_batch_size."
+        )
     plain = [event if isinstance(event, Plain) else priced(event) for event in series]
     below, above = both_ways(plain)
     if any(isinstance(event, BandMF) and event.steps % event.bands for event in series):

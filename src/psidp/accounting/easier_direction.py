@@ -25,6 +25,8 @@ def stays_below(steps: Composition, epsilon: float, log_delta: float) -> bool:
     The largest loss; or Chernoff, delta(epsilon) <= M(c) e^(-c epsilon) c^c/(1+c)^(1+c), with the survey's proved bound
     of M(c); or a small lattice.
     """
+    if not steps.ordinary:
+        return False
     plain = not steps.count.size or bool(steps.pairs) or bool((steps.sign == 2.0).any())
     if not plain and _chernoff(steps, epsilon, log_delta):
         return True

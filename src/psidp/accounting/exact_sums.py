@@ -15,6 +15,8 @@ BITS = 2400
 UNIT = 1 << BITS
 TINY = 1 << (BITS - 960)
 """Squares below 2^-960 have no place in a sum of floats."""
+HUGE = 1 << (BITS + 1023)
+"""And those above 2^1023 have none in it."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,13 @@ class Squares:
 
     @cached_property
     def value(self) -> float:
-        """The sum as a float, to nearest; below 2^-960 it says 0 (`between` is for that)."""
-        return float(Fraction(self.high, 1 << BITS)) if self.high >= TINY else 0.0
+        """The sum as a float; below 2^-960 it says 0 (`between` is for that), and inf where it is too large."""
+        return float_above(Fraction(self.high, 1 << BITS)) if self.high >= TINY else 0.0
 
     @cached_property
     def rest(self) -> float:
         """What `value` leaves out, as a float: together they have more than 100 bits."""
-        return float(Fraction(self.high, 1 << BITS) - Fraction(self.value)) if self.high >= TINY else 0.0
+        return float(Fraction(self.high, 1 << BITS) - Fraction(self.value)) if TINY <= self.high < HUGE else 0.0
 
     @cached_property
     def psi(self) -> tuple[float, float]:

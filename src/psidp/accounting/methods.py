@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from sys import float_info
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from psidp.accounting.contours.contour import Contour, NotCertified, TooLong
 from psidp.accounting.contours.mgf_table import ULP
 from psidp.accounting.contours.saddle import Saddle, saddle_at_delta, saddle_at_epsilon
 from psidp.accounting.contours.window import Window
-from psidp.accounting.crude import log_any, log_distance, unsampled
+from psidp.accounting.crude import log_any, log_distance, unsampled, unsampled_psi
 from psidp.accounting.interval import agreed
 from psidp.accounting.levels import SMALL, Levels
 from psidp.accounting.pld.jumps import Jumps
@@ -44,6 +45,7 @@ from psidp.accounting.search import (
     smallest,
 )
 from psidp.accounting.small_groups import SHARE, Apart, set_apart
+from psidp.maths.profile import log_delta_from_psi
 
 __all__ = ["Known", "delta_bounds", "epsilon_bounds", "epsilon_near"]
 
@@ -70,9 +72,9 @@ def epsilon_bounds(steps: Composition, log_delta: float, delta: Fraction | None 
     With tiny noise epsilon may hang on digits of delta that its logarithm does not have; `delta` has them all.
     """
     found = _tried_first(steps, log_delta, delta)
-    if found.wide(LONG):
+    if found.wide(LONG) and steps.ordinary:
         _tried_last(found)
-    if found.wide(WIDE):
+    if found.wide(WIDE) and steps.ordinary:
         _small_groups_apart(found, delta)
     return found.low, found.high, found.method or "crude bounds"
 
@@ -91,12 +93,13 @@ def _tried_first(steps: Composition, log_delta: float, delta: Fraction | None) -
     if not (steps.sampled or steps.plain.high) or (delta is not None and steps.sampled_at_most(delta)):
         found.meet(0.0, 0.0, Closed.method)
         return found
-    tiny = steps.sigma.max(initial=0.0) <= SMALL and not Closed.fits(steps)
+    tiny = steps.sigma.max(initial=0.0) <= SMALL and steps.ordinary and not Closed.fits(steps)
     if delta is not None and tiny and Levels.fits(steps, delta):
         found.meet(*Levels(steps, delta).epsilon(), Levels.method)
         if found.high - found.low <= enough(steps, found.low):
             return found
-    found.left = _methods_for_epsilon(steps, log_delta)
+    if steps.ordinary or Closed.fits(steps):
+        found.left = _methods_for_epsilon(steps, log_delta)
     if not found.taken(found.left):
         found.meet(0.0, unsampled(steps, log_delta))
         if not Closed.fits(steps):
@@ -248,6 +251,9 @@ def delta_bounds(
     known = Known() if known is None else known
     known.distance = log_distance(steps) if known.distance is None else known.distance
     high[left] = known.distance
+    if not steps.ordinary:
+        covering = log_delta_from_psi(min(unsampled_psi(steps), float_info.max), flat)
+        return low, np.minimum(high, covering), "crude bounds"
     if (flat > min(VANISHING[0], steps.most)).any():
         _vanished(steps, flat, left, high)
     for candidate in known.methods:

@@ -142,7 +142,8 @@ def _root(f: Callable[[float], float], high: float) -> float:
     """Where a falling function crosses 0 between 0 and `high`, to about 1e-6."""
     low, f_low, f_high = 0.0, f(0.0), -np.inf
     for i in range(40):
-        secant = low + (high - low) * f_low / (f_low - f_high) if np.isfinite(f_high) and i % 3 else 0.5 * (low + high)
+        falls = np.isfinite(f_high) and f_low > f_high and i % 3
+        secant = low + (high - low) * f_low / (f_low - f_high) if falls else 0.5 * (low + high)
         here = min(max(secant, low + 1e-3 * (high - low)), high - 1e-3 * (high - low))
         value = f(here)
         low, f_low, high, f_high = (here, value, high, f_high) if value > 0 else (low, f_low, here, value)
@@ -160,11 +161,13 @@ def _monotone_floor(sides: Sides, x: float, evaluate: Terms) -> float:
     low, _ = evaluate(sides, epsilon, x)
     ahead = np.exp(epsilon)
     piece = np.diff(ahead, prepend=0.0) * x
-    return float(np.min(low - piece - ROUNDING * (1.0 + ahead * x)))
+    found = float(np.min(low - piece - ROUNDING * (1.0 + ahead * x)))
+    return found if found == found else -np.inf
 
 
 def _convex_floor(a: Array, low: Array, high: Array) -> float:
     """Lower bound of a convex function from bounds at three points, or -inf if its minimum may lie outside them."""
+    a = a / a[1]  # a slope that belongs to a large a would be too small for a float
     rising = (low[2] - high[1]) / (a[2] - a[1])
     falling = (high[1] - low[0]) / (a[1] - a[0])
     if not (rising >= 0.0 and falling <= 0.0):

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from psidp.accounting.composition import Array
+from psidp.accounting.contours.error_bounds import NotCertified
 from psidp.accounting.contours.mgf_table import ULP
 from psidp.accounting.pld.step_law import Masses, lowest
 
@@ -24,7 +25,7 @@ neither they nor rounding cost a whole step. Both are shares of a step."""
 SAFE = 1e-12
 GOOD = 1e-7
 """What may be lost by moving outcomes down to the grid, in steps, before another place of it is tried."""
-FEW = 1 << 12
+FEW, MOST = 1 << 12, 1 << 26
 PLACES = np.arange(1, 16) / 16.0
 """Other places of the grid, in steps, that are tried for up to so many outcomes."""
 
@@ -79,6 +80,7 @@ def _moved(cells: "_Cells", eta: float, off: float) -> tuple[Masses, float]:
     apart = -np.log1p(gain[at] / weight[at]) - wrong
     under = lowest(apart, weight[at], eta)
     steps = np.floor((apart - under) / eta + UNDER)
+    _refuse_unless_few(steps)
     index = at + cells.first + steps.astype(np.int64)
     low = int(index.min())
     total = np.bincount(index - low, weight[at]) * (1.0 - SAFE)
@@ -86,12 +88,20 @@ def _moved(cells: "_Cells", eta: float, off: float) -> tuple[Masses, float]:
     return Masses(low, total, cells.base + under - UNDER * eta, off), cost
 
 
+def _refuse_unless_few(places: Array) -> None:
+    """No grid where it would have more points than memory."""
+    if places.size and not float(np.ptp(places)) <= MOST:
+        raise NotCertified("a grid for these losses has too many points")
+
+
 class _Cells:
     """Outcomes by the cell of the grid they are in, and the share of each cell that goes to the point below it."""
 
     def __init__(self, mass: Array, losses: Array, eta: float, base: float) -> None:
         self.mass, self.base = mass, base
-        self.place = np.floor((losses - base) / eta + NUDGE).astype(np.int64)
+        place = np.floor((losses - base) / eta + NUDGE)
+        _refuse_unless_few(place)
+        self.place = place.astype(np.int64)
         way = losses - base - self.place * eta
         self.excess, self.deficit = -np.expm1(-way), np.expm1(eta - way)
         self.first = int(self.place.min())
