@@ -131,7 +131,8 @@ def test_a_spend_without_a_publication_has_no_card_and_is_named_on_the_card_of_i
         made = card(ledger.report("clinic"), ledger=ledger, budget="clinic")
     failed = [number for number, psi in numbers.items() if psi == 0.3]
     assert made.scope.covered[-1].startswith("3 paid without a publication, which count in the total (entry ")
-    for number, why in zip(failed, ("it failed before", "it was interrupted", "no answer is stored under its"), strict=True):
+    reasons = ("it failed before", "it was interrupted", "no answer is stored under its")
+    for number, why in zip(failed, reasons, strict=True):
         assert f"entry {number}: " in made.scope.covered[-1]
         assert why in made.scope.covered[-1]
 
