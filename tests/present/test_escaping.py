@@ -125,7 +125,7 @@ def test_nothing_that_a_command_prints_acts_on_the_terminal(tmp_path, run):
 
     pq.write_table(pa.table({"u": list(range(len(NASTY))), column: list(NASTY)}), table)
     pq.write_table(pa.table({column: [key for key in NASTY if "\0" not in key]}), groups)
-    ledger, who = tmp_path / "l.db", "Ann [bold]"
+    ledger, who = tmp_path / "l.db", "Ann"
     purpose = "why\x1b[31m\u202e [red]loud[/red] | `x`\n2026-01-01 forged"
     spoken = []
 
