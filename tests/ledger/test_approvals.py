@@ -215,7 +215,7 @@ def test_a_kill_between_any_two_statements_uses_no_approval_twice(tmp_path):
 
 
 def test_a_kill_between_any_two_statements_uses_no_approval_twice_on_postgresql(server):
-    places = [server.place(f"approvals_{number}") for number in range(160)]
+    places = [server.place(f"approvals_{number}") for number in range(220)]
     outcome = script("approvals.py", "every", places[0].replace("approvals_0", "approvals_NUMBER"), len(places))
     assert outcome["boundaries"] > 50
     assert outcome["found"] == [0, 1, 2, 3, 4]
