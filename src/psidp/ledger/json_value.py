@@ -27,8 +27,13 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: str) -> Any:
-    """The value that to_json wrote, tuples as lists."""
+    """The value that to_json wrote, tuples as lists, except where they name what a mapping holds."""
     return _unpacked(json.loads(text))
+
+
+def _name(value: Any) -> Any:
+    """What may be the name in a mapping: a list was a tuple there."""
+    return tuple(map(_name, value)) if isinstance(value, list) else value
 
 
 def _packed(value: Any) -> Any:
@@ -61,5 +66,5 @@ def _unpacked(value: Any) -> Any:
     if set(value) == {INTEGER}:
         return int(value[INTEGER], 16)
     if set(value) == {PAIRS}:
-        return {_unpacked(name): _unpacked(part) for name, part in value[PAIRS]}
+        return {_name(_unpacked(name)): _unpacked(part) for name, part in value[PAIRS]}
     return {name: _unpacked(part) for name, part in value.items()}
