@@ -97,7 +97,8 @@ def test_killed_between_any_two_parts_of_a_step_it_goes_on_and_pays_once(paid, d
     assert account == run.STEPS
     assert run.STEPS - 1 <= released <= run.STEPS
     assert [(e.state, e.refers) for e in ledger.entries()] == [("opened", 0), ("spent", 0), ("answered", 2)]
-    assert list(ledger.entries())[-1].details() == {"kind": "used", "steps": run.STEPS}
+    assert list(ledger.entries())[-1].details()["steps"] == run.STEPS
+    assert {(folder / name).stat().st_mode & 0o777 for name in ("run.pt", "run.pt.steps", "ledger.db")} == {0o600}
     again = run.trainer(folder).training
     assert again.finished
     assert again.epsilon == run.trainer(folder / "..", checkpoint=None).training.epsilon  # one that nobody killed

@@ -304,7 +304,7 @@ def test_a_training_that_is_stopped_by_an_error_notes_the_steps_it_used_and_can_
     trainer = made(ledger=ledger, budget="models", unit="patient")
     with pytest.raises(KeyboardInterrupt):
         trainer.fit(watch=watch)
-    assert list(ledger.entries())[-1].details() == {"kind": "used", "steps": 7}
+    assert list(ledger.entries())[-1].details()["steps"] == 7
     assert trainer.fit().started == 20
     assert states(ledger).count("spent") == 1
 

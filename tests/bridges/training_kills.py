@@ -137,7 +137,7 @@ class World:
             entries = list(ledger.entries())
             ledger.verify()
         spent = [entry.psi for entry in entries if entry.state == "spent"]
-        told["paid"] = spent == [told["psi"]] and entries[-1].details() == {"kind": "used", "steps": told["steps"]}
+        told["paid"] = spent == [told["psi"]] and entries[-1].details()["steps"] == told["steps"]
         return code, told | {"leaks": leaked + self.leaks()}, _lines(self.encoded)
 
     def leaks(self):

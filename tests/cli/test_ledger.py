@@ -49,7 +49,8 @@ def test_open_spend_show_remaining_verify_head_say_what_python_says(run, book):
     assert [p["psi"] for p in shown["history"]] == [0.0, 0.25]
     assert run("head", book)[1].strip() == str(ledger.head())
     code, out, _ = run("verify", book, "--head", str(ledger.head()), "--json")
-    assert (code, json.loads(out)) == (0, {"verified": True, "entries": 2, "head": str(ledger.head())})
+    expected = {"verified": True, "entries": 2, "head": str(ledger.head()), "not_recomputed": []}
+    assert (code, json.loads(out)) == (0, expected)
 
 
 def test_show_draws_a_chart_and_says_what_is_left_in_words(run, book):
@@ -138,7 +139,7 @@ def test_a_moved_ledger_goes_on_once_it_is_said(run, book, tmp_path):
 
 def test_names_are_shown_as_they_are(run, tmp_path):
     path = tmp_path / "odd.db"
-    assert run("open", path, ODD, "--psi", 1, "--purpose", ODD, "--unit", ODD, "--actor", ODD)[0] == 0
+    assert run("open", path, ODD, "--psi", 1, "--purpose", ODD, "--unit", ODD)[0] == 0
     assert run("spend", path, ODD, "--psi", 0.5, "--purpose", ODD)[0] == 0
     code, out, _ = run("show", path, ODD)
     assert code == 0

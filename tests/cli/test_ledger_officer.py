@@ -88,15 +88,15 @@ def test_a_report_of_a_year_is_a_page_of_html_markdown_or_json(clinic, tmp_path)
 
 def test_a_report_spells_out_what_would_act_on_a_terminal_or_turn_letters_round(clinic, tmp_path):
     evil = "q\x1b[2J\u202etxt.\x07\x9b"
-    clinic("spend", "survey", "--psi", 0.1, "--purpose", evil, "--actor", evil, "--table", evil)
+    clinic("spend", "survey", "--psi", 0.1, "--purpose", evil, "--table", evil)
     clinic("report", "-o", tmp_path / "page.html")
     code = "q\\x1b[2J\\u202etxt.\\x07\\x9b"
-    for told in (clinic("report"), clinic("report", "--actor", evil), (tmp_path / "page.html").read_text()):
+    for told in (clinic("report"), clinic("report", "--table", evil), (tmp_path / "page.html").read_text()):
         assert not set("\x1b\u202e\x07\x9b") & set(told)
     assert code in (tmp_path / "page.html").read_text()
     assert code in clinic("list")
     kept = json.loads(clinic("report", "--json"))
-    assert evil in [line["actor"] for line in kept["actors"]], "a program gets every letter"
+    assert evil in [line["table"] for line in kept["tables"]], "a program gets every letter"
 
 
 def test_a_name_with_a_slip_in_it_does_not_look_like_nothing_spent(run, clinic, tmp_path):
@@ -186,7 +186,7 @@ def test_a_report_says_that_every_entry_was_verified(clinic, tmp_path):
 
 def test_words_in_a_report_are_shown_and_never_acted_on(clinic, tmp_path):
     evil = "<script>alert(1)</script> | *x*"
-    clinic("spend", "survey", "--psi", 0.1, "--purpose", evil, "--actor", evil)
+    clinic("spend", "survey", "--psi", 0.1, "--purpose", evil, "--table", evil)
     clinic("report", "-o", tmp_path / "page.html")
     clinic("report", "-o", tmp_path / "page.md")
     assert "<script>" not in (tmp_path / "page.html").read_text() + (tmp_path / "page.md").read_text()

@@ -11,6 +11,7 @@ import random
 import signal
 import sys
 import time
+from functools import partial
 
 from sqlalchemy import Engine, event
 
@@ -97,14 +98,14 @@ def random_kills(url, kills, seed):
         if walk is None:
             walk = Verification(ledger._read(lambda chain: genesis(identity_of(chain.connection))))
         fresh = list(ledger.entries(after=walk.id))
-        walk.over(fresh)
+        ledger._read(partial(walk.over, fresh))
         covered(released, fresh)
         noises += len(released)
         for entry in fresh:
             states[entry.state] = states.get(entry.state, 0) + 1
     with ledger.spend("survey", Guarantee(0.1), purpose="the last"):  # after a COMMIT that a dead client had sent
         pass
-    walk.over(list(ledger.entries(after=walk.id)))
+    ledger._read(lambda log: walk.over(list(log.some(None, walk.id)), log))
     assert ledger.verify() == walk.head
     return {"kills": kills, "noises": noises, "entries": walk.id} | states
 

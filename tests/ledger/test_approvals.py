@@ -215,7 +215,7 @@ def test_kills_between_two_statements_use_no_approval_twice(tmp_path):
 
 
 def test_kills_between_two_statements_use_no_approval_twice_on_postgresql(server):
-    places = [server.place(f"approvals_{number}") for number in range(40)]
+    places = [server.place(f"approvals_{number}") for number in range(60)]
     outcome = script("ledger/approvals.py", "every", places[0].replace("approvals_0", "approvals_NUMBER"), 5, 1)
     assert outcome["kills"] > 10
     assert outcome["found"] == [0, 1, 2, 3, 4]

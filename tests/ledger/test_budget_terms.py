@@ -1,11 +1,13 @@
 """Disjoint parts of the data cost what the largest costs; a renewal is never a forgetting."""
 
+import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import psidp
 from psidp import Guarantee, Ledger, Partitions
+from psidp.ledger.entry import INSERT, Entry
 
 REGIONS = Partitions("region", ("north", "south", "east"), declared_by="Ann, data steward")
 
@@ -108,16 +110,41 @@ def test_a_renewing_budget_renews_and_shows_its_running_total(url):
     ledger.dispose()
 
 
-def test_a_renewal_has_the_time_of_its_spend_so_that_a_running_clock_never_turns_back(sqlite_url):
+def test_a_ledger_whose_budget_renewed_verifies_though_time_goes_on_while_it_is_written(url):
+    """Every look at the clock is later than the one before."""
     clock = Clock(2026, 1, 30)
-    ledger = Ledger(sqlite_url, clock=lambda: clock() + timedelta(microseconds=next(ticks)))
-    ticks = iter(range(1000))
-    ledger.open("monthly", psi=4.0, actor="Ann", purpose="a test", renews="month")
-    clock.now += timedelta(days=3)
-    spend(ledger, 1.0, budget="monthly")
-    times = [entry.time for entry in ledger.entries()]
-    assert times == sorted(times)
-    ledger.verify()
+
+    def ticking():
+        clock.now += timedelta(microseconds=1)
+        return clock.now
+
+    with Ledger(url, clock=ticking) as ledger:
+        ledger.open("monthly", psi=4.0, purpose="a test", renews="month")
+        clock.now += timedelta(days=3)
+        spend(ledger, 4.0, budget="monthly")
+        times = [entry.time for entry in ledger.entries()]
+        assert times == sorted(times)
+        ledger.verify()
+
+
+def test_a_spend_that_is_older_than_its_renewal_verifies_in_a_ledger_of_0_2(sqlite_url):
+    clock = Clock(2026, 1, 30)
+    with Ledger(sqlite_url, clock=clock) as ledger:
+        ledger.open("monthly", psi=4.0, purpose="a test", renews="month")
+        clock.now += timedelta(days=3)
+        spend(ledger, 4.0, budget="monthly")
+        *_, renewed, spent = ledger.entries()
+    with sqlite3.connect(sqlite_url) as stranger:
+        stranger.executescript("DROP TRIGGER psidp_entries_stay; DELETE FROM psidp_entries WHERE id > 1")
+        columns = [entry.to_dict() for entry in (renewed, spent)]
+        columns[0]["time"] = "2026-02-02T00:00:00.000002Z"
+        first = Entry.sealed(**{name: value for name, value in columns[0].items() if name != "hash"})
+        columns[1] |= {"time": "2026-02-02T00:00:00.000001Z", "previous": first.hash}
+        second = Entry.sealed(**{name: value for name, value in columns[1].items() if name != "hash"})
+        stranger.executemany(INSERT["sqlite"], [first.row(), second.row()])
+    stranger.close()
+    with Ledger(sqlite_url, clock=clock) as again:
+        assert again.verify().id == 3
 
 
 def test_a_refused_spend_renews_nothing(sqlite_url):

@@ -100,6 +100,7 @@ VALUES = {
     "nested": ([(1, np.array([2.0, NAN]))], [[1, [2.0, NAN]]]),
     "odd names": ({1: {2.5: "x"}, None: [INF]}, {1: {2.5: "x"}, None: [INF]}),
     "our name": ({"psidp_float": "inf"}, {"psidp_float": "inf"}),
+    "tuples as names": ({(1, ("a", 2)): 3.0}, {(1, ("a", 2)): 3.0}),
     "our names": ({"psidp_pairs": [{"psidp_int": 3}]}, {"psidp_pairs": [{"psidp_int": 3}]}),
     "odd text": ("\ud800 \0 \u00e9", "\ud800 \0 \u00e9"),
 }

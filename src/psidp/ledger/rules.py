@@ -5,6 +5,7 @@ period that it begins, whose spend it answers, the shares that it opens, who may
 before it and at nothing else, so that it says the same when the entry is verified.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Protocol, get_args
@@ -16,7 +17,6 @@ from psidp.ledger.budget import Budget, period_of
 from psidp.ledger.cost import ZERO, Cost
 from psidp.ledger.entry import NOTES, Entry, State, canonical, moment
 from psidp.ledger.event import KNOWN_PRICES, RUNS, agrees
-from psidp.ledger.json_value import from_json
 from psidp.ledger.names import same_person
 
 __all__ = ["SLACK", "Past", "check", "is_known", "stopped_everywhere"]
@@ -226,7 +226,7 @@ def _note(entry: Proposed, _: Balance | None, past: Past) -> None:
         if not entry.key:
             raise ValueError("an answer is stored under a key.")
         _check_key(entry, past)
-        from_json(entry.answer)
+        json.loads(entry.answer)
     elif not (isinstance(event["error"], str) and event["error"].isidentifier()):
         raise ValueError("an error must be the name of its type.")
     others = [note for note in past.notes_on(spend) if note.details().get("kind") in NOTES]
