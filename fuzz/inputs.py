@@ -52,7 +52,7 @@ def large(random: Random) -> Any:
 def small(random: Random) -> Any:
     """A positive number down to the subnormals, as a float of any width."""
     kind = random.choice((float, np.float64, np.float32, np.float16))
-    least = {np.float16: -7, np.float32: -44}.get(kind, -323)
+    least = -7 if kind is np.float16 else -44 if kind is np.float32 else -323
     return kind(10.0 ** random.uniform(least, 0)) or kind(5e-324) or np.float16(6e-8)
 
 
@@ -68,8 +68,14 @@ def inner(random: Random) -> Any:
 
 def given(random: Random, value: Any) -> Any:
     """A number by itself, or in an array or a list that has other numbers too."""
-    wraps: list[Callable[[Any], Any]] = [lambda x: x, np.array, lambda x: [x, 1], lambda x: [[x], [0.5]]]
-    return random.choice([*wraps, lambda x: np.array([x, 1], dtype=object)])(value)
+    wraps: list[Callable[[Any], Any]] = [
+        lambda x: x,
+        lambda x: np.array(x),
+        lambda x: [x, 1],
+        lambda x: [[x], [0.5]],
+        lambda x: np.array([x, 1], dtype=object),
+    ]
+    return random.choice(wraps)(value)
 
 
 def exact(value: Any) -> Number:

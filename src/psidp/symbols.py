@@ -7,6 +7,7 @@ The object that holds a domain also tests it and writes the refusal, so that the
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from math import inf, nextafter
 from numbers import Integral, Number
@@ -32,7 +33,7 @@ EXACT = 2.0**53
 """Below this every integer is a float."""
 
 
-def float_above(number: float | Fraction) -> float:
+def float_above(number: float | Fraction | Decimal) -> float:
     """The smallest float at or above a number; inf where there is none.
 
     Examples:
@@ -43,13 +44,13 @@ def float_above(number: float | Fraction) -> float:
     return nextafter(nearest, inf) if nearest < number else nearest
 
 
-def float_below(number: float | Fraction) -> float:
+def float_below(number: float | Fraction | Decimal) -> float:
     """The largest float at or below a number; -inf where there is none."""
     nearest = _nearest(number)
     return nextafter(nearest, -inf) if nearest > number else nearest
 
 
-def _nearest(number: float | Fraction) -> float:
+def _nearest(number: float | Fraction | Decimal) -> float:
     try:
         return float(number)
     except OverflowError:

@@ -31,7 +31,7 @@ def test_partitions_cost_what_the_largest_costs(parts):
     assert [parts.remaining("survey", p).psi for p in REGIONS.values] == [4.0, 3.0, 5.0]
     spend(parts, 3.0)
     assert parts.report("survey").spent.psi == 5.0
-    assert [parts.remaining("survey", p).psi for p in REGIONS.values[::2]] == [psidp.ledger.cost.psi_below(7), 4.0]
+    assert [parts.remaining("survey", p).psi for p in REGIONS.values[::2]] == [psidp.maths.rounding.root_below(7), 4.0]
     with pytest.raises(psidp.errors.BudgetExceededError):
         spend(parts, 0.1, "south")
     with pytest.raises(psidp.errors.BudgetExceededError):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import psidp
 from psidp import Guarantee, Ledger
-from psidp.ledger.cost import ZERO, Cost, psi_below, shares
+from psidp.ledger.cost import ZERO, Cost, shares
+from psidp.maths.rounding import root_below
 
 NAMES = [
     'O\'Brien "the" survey',
@@ -30,7 +31,7 @@ def test_a_spend_is_durable_before_its_block_begins(survey, url):
     with survey.spend("survey", Guarantee(0.6), purpose="mean age") as entry:
         other = Ledger(url)
         assert [e.state for e in other.entries()] == ["opened", "spent"]
-        assert other.remaining("survey").psi == psi_below(1 - Fraction(0.6) ** 2)
+        assert other.remaining("survey").psi == root_below(1 - Fraction(0.6) ** 2)
         other.dispose()
     assert (entry.id, entry.entry.purpose) == (2, "mean age")
 
@@ -43,7 +44,7 @@ def test_a_block_that_raises_stays_spent_and_the_ledger_says_that_nothing_was_re
     assert entries[2].refers == 2
     assert json.loads(entries[2].event) == {"kind": "withheld", "error": "KeyError", "by": survey.actor}
     assert "patient 17" not in "".join(survey.export())
-    assert survey.remaining("survey").psi == psi_below(1 - Fraction(0.6) ** 2)
+    assert survey.remaining("survey").psi == root_below(1 - Fraction(0.6) ** 2)
 
 
 def test_exhaustion_refuses_before_the_block_and_leaves_the_ledger_as_it_was(survey):
@@ -106,7 +107,7 @@ def test_kappa_composes_and_is_never_rounded_down(values):
 
 @given(st.fractions(min_value=0, max_value=10**12))
 def test_what_is_left_is_the_largest_double_whose_square_fits(square):
-    psi = psi_below(square)
+    psi = root_below(square)
     assert Fraction(psi) ** 2 <= square < Fraction(np.nextafter(psi, np.inf)) ** 2
 
 

@@ -15,7 +15,7 @@ from psidp.accounting.correlated import BandMF, Event, FixedOrder, Plain, priced
 from psidp.accounting.directions import both_ways
 from psidp.accounting.easier_direction import stays_below
 from psidp.accounting.events import DPSGD, RandomAllocation
-from psidp.accounting.exact_sums import failure, float_above, float_below
+from psidp.accounting.exact_sums import failure
 from psidp.accounting.interval import ROUNDING, Interval, agreed, between
 from psidp.accounting.methods import delta_bounds, epsilon_bounds
 from psidp.errors import MismatchError
@@ -23,7 +23,7 @@ from psidp.guarantee import Guarantee
 from psidp.maths.rounding import bounded
 from psidp.maths.sensitivity import Adjacency
 from psidp.notebook_view import NotebookView
-from psidp.symbols import symbol
+from psidp.symbols import float_above, float_below, symbol
 
 __all__ = ["PrivacyCurve", "account"]
 

@@ -16,10 +16,11 @@ import numpy as np
 from psidp.accounting.closed_form import GRANTED
 from psidp.accounting.composition import Array, Composition
 from psidp.accounting.contours.mgf_table import ULP
-from psidp.accounting.exact_sums import BITS, UNIT, float_above, float_below, power
+from psidp.accounting.exact_sums import BITS, UNIT, power
 from psidp.maths.mills import mills
 from psidp.maths.normal import SQRT_2PI, TINY, tail
 from psidp.maths.profile import log_delta_from_psi
+from psidp.symbols import float_above, float_below
 
 __all__ = ["SMALL", "Levels"]
 

@@ -76,17 +76,18 @@ class Noisy:
     rounding: float
     plan: ResidualPlan | None = None
     """The noise of bins, where it was made for their cumulative sums."""
-    _known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    _deviations: dict[float, Floats] = field(default_factory=dict, repr=False, compare=False)
+    _means: dict[tuple[int, float], tuple[Floats, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def deviations(self, bins: int, q: float) -> Floats:
         """Standard deviation of (1 - q) (count below) - q (count above) at each edge of the bins."""
         if self.plan is None:
             j = np.arange(bins + 1)
             return np.asarray(self.sigma * np.sqrt((1.0 - q) ** 2 * j + q**2 * (bins - j)))
-        if q not in self._known:  # the same for every group
+        if q not in self._deviations:  # the same for every group
             below = np.tril(np.ones((bins + 1, bins)), -1)
-            self._known[q] = np.sqrt(self.plan.covariances((0,), [below - q]))
-        return np.asarray(self._known[q])
+            self._deviations[q] = np.sqrt(self.plan.covariances((0,), [below - q]))
+        return self._deviations[q]
 
     def width(self, confidence: float) -> float:
         """Half of an interval that holds one entry's truth with this probability."""
@@ -95,11 +96,11 @@ class Noisy:
     def means(self, i: int, confidence: float, lower: float = -1.0, upper: float = 1.0) -> tuple[Floats, ...]:
         """Coordinate i over the number of rows in every group: values, standard errors, lower and upper ends."""
         key = i, confidence
-        if key not in self._known:
+        if key not in self._means:
             rows, sums, variance = self.totals[:, 0, 0], self.totals[:, 0, i], self.sigma**2
             z = self.width(confidence) / self.sigma
-            self._known[key] = bounded_ratio(sums, rows, variance, variance, z, lower, upper)
-        return self._known[key]
+            self._means[key] = bounded_ratio(sums, rows, variance, variance, z, lower, upper)
+        return self._means[key]
 
 
 def estimates(

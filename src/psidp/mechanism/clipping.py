@@ -162,7 +162,7 @@ def _matrix(rows: Any) -> tuple[NDArray[Any], bool]:
         raise TypeError("rows must be numbers in one dimension or two, each record as long as the others.") from None
     if not (matrix.dtype.kind in "iuf" and matrix.dtype.itemsize <= 8) or matrix.ndim not in (1, 2):
         raise TypeError(
-            "rows must be integers or floats of at most 64 bits in one dimension or two (a record per row), "
+            "rows must be numbers in one dimension or two (a record per row), integers or floats of at most 64 bits, "
             f"got {matrix.ndim} dimensions of type {matrix.dtype}."
         )
     flat = matrix.ndim == 1

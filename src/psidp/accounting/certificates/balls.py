@@ -9,8 +9,9 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
-from psidp.accounting.exact_sums import Squares, float_above, float_below
+from psidp.accounting.exact_sums import Squares
 from psidp.errors import MissingExtraError
+from psidp.symbols import float_above, float_below
 
 __all__ = ["UNIT", "Ball", "above", "ball", "below", "cut", "gaussian", "library", "precision", "root", "tail"]
 
