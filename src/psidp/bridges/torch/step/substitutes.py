@@ -163,6 +163,28 @@ def attention_of_all(
     return seen.unflatten(0, (len(query), 1))
 
 
+def weighted(log_softmax: bool) -> Any:
+    """A mean loss with class weights: for one example torch divides the weight by itself, and it would vanish.
+
+    Here it is the weighted sum over the number of targets, which does not depend on the weights.
+    """
+
+    def run(
+        input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
+        reduce: Any = None, reduction: str = "mean", label_smoothing: float = 0.0,
+    ) -> Any:  # fmt: skip
+        if size_average is not None or reduce is not None:  # how torch reads these older arguments
+            reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        if weight is None or reduction != "mean" or target.is_floating_point():
+            return NotImplemented
+        more: Any = {"label_smoothing": label_smoothing} if log_softmax else {}
+        loss = functional.cross_entropy if log_softmax else functional.nll_loss
+        total = loss(input, target, weight, ignore_index=ignore_index, reduction="sum", **more)
+        return total / (target != ignore_index).sum()
+
+    return run
+
+
 def product(input: Any, *args: Any, **kwargs: Any) -> Any:
     """A product of numbers with a gradient is refused: torch looks whether any of all examples has a zero."""
     if not (isinstance(input, torch.Tensor) and input.is_floating_point() and torch.is_grad_enabled()):
@@ -171,6 +193,8 @@ def product(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 SUBSTITUTES = {
+    "cross_entropy": weighted(log_softmax=True),
+    "nll_loss": weighted(log_softmax=False),
     "prod": product,
     "cumprod": product,
     "embedding_bag": embedding_bag,
