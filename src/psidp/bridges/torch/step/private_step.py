@@ -219,7 +219,7 @@ class PrivateStep:
         totals, undefined = self._summed(seats, inputs, targets, who)
         if moves and not self.places.moves:  # seen only now: once more, with nobody moved to another micro-batch
             totals, undefined = self._summed(seats, inputs, targets, who)
-        self._release(totals, ldexp(1.0, totals.unit) / self.expected_batch)
+        self._release(totals, ldexp(self._rescaled, totals.unit) / self.expected_batch)
         if self._tracked is not None and isinstance(totals, ClippedTotals):
             self._tracked.move(totals.factors, totals.unit, self._ranks)
         self._undefined = undefined
@@ -298,6 +298,11 @@ class PrivateStep:
         if isinstance(self.clipping, PerLayerClip):
             return LayeredTotals(self.parameters, self.clipping, **how)
         return ClippedTotals(list(self.parameters.values()), self.clip, **how)
+
+    @property
+    def _rescaled(self) -> float:
+        """First clip over that of this step, if it adapts: gradients then have the same noise in all steps."""
+        return 1.0 if self._tracked is None else self._tracked.asked.initial / self._tracked.now
 
     @property
     def _sigma(self) -> float:
