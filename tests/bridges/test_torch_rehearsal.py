@@ -57,19 +57,27 @@ def restored_by_numpy(_, y):
     return y
 
 
-UNTOLD = None  # a seed that the operating system makes, which the step has to find
-FRESH = {
+UNTOLD = None  # a seed that the operating system makes
+UNSEEDED = {
     "a new generator of NumPy": lambda _, y: y * float(np.random.default_rng(UNTOLD).random()),
     "the operating system": lambda _, y: y * os.urandom(1)[0],
     "the operating system through Python": lambda _, y: y * random.SystemRandom().random(),
+}
+FRESH = {
     "a fork of torch's generator": forked,
     "a state of Python's that is put back": restored,
     "a state of NumPy's that is put back": restored_by_numpy,
 }
 
 
+@pytest.mark.parametrize("name", UNSEEDED)
+def test_random_numbers_that_no_seed_repeats_are_refused(name):
+    with pytest.raises(ValueError, match=r"the same gradient in every pass .* draw with torch.rand"):
+        step_of(UNSEEDED[name])(torch.randn(0, 4), torch.randn(0, 4))
+
+
 @pytest.mark.parametrize("name", FRESH)
-def test_random_numbers_that_no_seed_tells_keep_examples_where_they_are(name):
+def test_random_numbers_that_leave_generators_as_they_were_keep_examples_where_they_are(name):
     step = step_of(FRESH[name])
     step(torch.randn(0, 4), torch.randn(0, 4))
     assert step.places.by_lot
@@ -77,7 +85,7 @@ def test_random_numbers_that_no_seed_tells_keep_examples_where_they_are(name):
 
 @pytest.mark.parametrize("without", [0.0, 0.5])
 def test_they_do_so_too_where_a_loss_has_no_gradient_at_one_of_the_targets(without):
-    step = step_of(FRESH["a new generator of NumPy"], loss=lambda out, target: (out * (target - without)).sum())
+    step = step_of(FRESH["a fork of torch's generator"], loss=lambda out, target: (out * (target - without)).sum())
     step(torch.randn(0, 4), torch.randn(0, 4))
     assert step.places.by_lot
 
@@ -96,7 +104,7 @@ def test_what_is_asked_before_the_first_step_decides_nothing(asked, fresh, monke
 
     def what(self, y):  # a product of weights alone, which is one for all examples
         y = y * self.frozen.weight.matmul(self.frozen.weight).sum()
-        return FRESH["a new generator of NumPy"](self, y) if fresh else y
+        return FRESH["a fork of torch's generator"](self, y) if fresh else y
 
     found = []
     for first in (False, True):
@@ -112,9 +120,9 @@ def test_what_is_asked_before_the_first_step_decides_nothing(asked, fresh, monke
 def test_the_watch_is_on_for_nobodys_examples(monkeypatch):
     passes, backward = [], Recording.backward
 
-    def seen(self, losses):
+    def seen(self, losses, names):
         passes.append((len(losses), any(isinstance(mode, Watch) for mode in _get_current_dispatch_mode_stack())))
-        backward(self, losses)
+        backward(self, losses, names)
 
     monkeypatch.setattr(Recording, "backward", seen)
     step = step_of(lambda self, y: y)

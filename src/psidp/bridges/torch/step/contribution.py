@@ -147,6 +147,11 @@ class Contribution:
         self.factors, self.gathers = [], []
 
     @property
+    def reached(self) -> bool:
+        """Whether anything was added."""
+        return self.rows is not None or bool(self.factors or self.gathers)
+
+    @property
     def twice(self) -> bool:
         """Whether all of it is one product whose gradients are formed twice, a few at a time."""
         return len(self.factors) == 1 and not self.gathers and self.factors[0].twice

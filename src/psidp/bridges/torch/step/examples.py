@@ -55,6 +55,7 @@ def micro_batches(
     for start in range(0, len(padded), size):
 
         def cut(tensor: torch.Tensor, start: int = start) -> torch.Tensor:
+            tensor = tensor.detach()
             if not tensor.shape[0]:
                 return tensor.new_zeros((size, *tensor.shape[1:]), device=device)
             index = indices[tensor.device if tensor.device in indices else device][start : start + size]

@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 
-__all__ = ["level", "lowered"]
+__all__ = ["inside", "level", "lowered"]
 
 try:
     from torch._C._functorch import (
         _add_batch_dim,
         get_unwrapped,
         is_batchedtensor,
+        is_functorch_wrapped_tensor,
         maybe_get_bdim,
         maybe_get_level,
         peek_interpreter_stack,
@@ -29,12 +30,20 @@ except ImportError:  # pragma: no cover
     def level() -> int:
         """How many transforms of torch.func surround the caller, as far as anybody can tell."""
         return 0
+
+    def inside(tensor: torch.Tensor) -> bool:
+        """Whether a tensor is one that `vmap` shows to its function, as far as anybody can tell."""
+        return False
 else:
 
     def level() -> int:
         """How many transforms of torch.func surround the caller."""
         layer = peek_interpreter_stack()
         return 0 if layer is None else int(layer.level())
+
+    def inside(tensor: torch.Tensor) -> bool:
+        """Whether a tensor is one that a transform of torch.func shows to its function."""
+        return bool(is_functorch_wrapped_tensor(tensor))
 
     def _whole(x: Any, level: int, examples: int) -> Any:
         """A tensor with the examples as first dimension; one that is alike for all is repeated for each."""

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.autograd.graph import disable_saved_tensors_hooks
 from torch.func import vmap
 
 from psidp.bridges.torch.step.adaptive_clip import AdaptiveClip, TrackedClip
@@ -21,9 +22,18 @@ from psidp.bridges.torch.step.ranks import ALONE, Ranks
 from psidp.bridges.torch.step.recording import Recording, steady
 from psidp.bridges.torch.step.rehearsal import varies, zeros
 from psidp.bridges.torch.step.rng import Watch, drawn_from, renew, set_aside
-from psidp.bridges.torch.step.trainable import Unchanged, bytes_of_one, trainable
+from psidp.bridges.torch.step.state import (
+    MANY,
+    Unchanged,
+    held_by,
+    modules_of,
+    named_by,
+    nothing_escapes,
+    refuse_company,
+)
+from psidp.bridges.torch.step.trainable import bytes_of_one, refuse_hooks, trainable
 from psidp.bridges.torch.step.user_places import EveryExample, UserPlaces, seated, weighed
-from psidp.bridges.torch.step.vmap_refusal import refusal
+from psidp.bridges.torch.step.vmap_refusal import SAVED, refusal
 from psidp.maths.rounding import product_up
 from psidp.symbols import Symbol, finite, symbol, whole
 
@@ -31,6 +41,9 @@ __all__ = ["PrivateStep"]
 
 ROWS = 2**34
 """On a GPU gradients of single examples are kept if they take no more than these bytes: else they are formed twice."""
+
+NOISY = "_psidp_noisy"
+"""Attribute of gradients that a step wrote."""
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
 CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
@@ -46,7 +59,7 @@ class Noise(Protocol):
 
 
 class PrivateStep:
-    r"""One step of DP-SGD: writes into `p.grad` a noisy mean of clipped per-example gradients.
+    r"""One step of DP-SGD: adds to `p.grad` a noisy mean of clipped per-example gradients.
 
     .. math:: \texttt{grad} = \frac{2^u}{n} \Bigl(\sum_i k_i + \frac{\sigma}{2^u} N\Bigr), \qquad
         \lVert k_i \rVert_2 \le \lfloor C 2^{-u} \rfloor, \quad \sigma \ge \texttt{noise\_multiplier} \cdot C
@@ -148,6 +161,11 @@ class PrivateStep:
         if isinstance(self.clipping, AdaptiveClip):
             self._tracked = TrackedClip(self.clipping, self.noise_multiplier, self.expected_batch)
         self._model, self._loss = model, loss
+        of_model = set(model.modules())
+        self._of_loss = [module for module in modules_of(loss) if module not in of_model]
+        refuse_hooks(self._of_loss)
+        self._not_trained = {id(p): f"{name} of {type(module).__name__}" for module in self._of_loss
+                             for name, p in module._parameters.items() if p is not None}  # fmt: skip
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
         self._rehearsed: set[tuple[bool, ...]] = set()
         self._copied: set[str] = set()
@@ -204,14 +222,16 @@ class PrivateStep:
     def __call__(
         self, inputs: Examples, targets: Examples, users: Any = None, *, places: NDArray[np.int64] | None = None
     ) -> None:
-        """Write `p.grad` of each trainable parameter. A draw may be empty: noise alone.
+        """Add to `p.grad` of each trainable parameter, as `backward` does. A draw may be empty: noise alone.
 
+        Call `optimizer.zero_grad()` between steps; a gradient that no private step wrote is refused.
         A tensor goes to the model as model(inputs), a tuple or list as model(*inputs), a dict as model(**inputs).
         With examples_per_user, `users` names the user of each example; of a user with more, so many are drawn.
         `places` says which example is in each of this rank's places, where several ranks share a draw.
         """
         seats = seated(users, count(inputs, targets), self.examples_per_user)
         self._refuse_another_model()
+        self._refuse_gradients()
         self._ready(inputs, targets)
         if places is None:
             self.places.settle()
@@ -230,16 +250,29 @@ class PrivateStep:
         What it takes, whether it draws random numbers, what has to be refused. A step does it before anything else in
         each mode of the model, train or eval.
         """
-        modes, watch = self._modes(), Watch()
-        seats = seated(None if self.examples_per_user is None else ["nobody"], 1, self.examples_per_user)
+        modes, watch, reached = self._modes(), Watch(), set[str]()
 
-        def passed(inputs: Examples, targets: Examples, watch: Watch | None = None) -> Iterator[torch.Tensor]:
-            some, wanted, weights = seats.all(inputs, targets)
-            return self._recorded(some, wanted, weights=weights, watch=watch).gradients()
+        def passed(
+            inputs: Examples, targets: Examples, seed: bytes | None = None, **more: Any
+        ) -> Iterator[torch.Tensor]:
+            units = count(inputs, targets)
+            users = None if self.examples_per_user is None else range(units)
+            some, wanted, weights = seated(users, units, self.examples_per_user).all(inputs, targets)
+            recording = self._recorded(some, wanted, seed, weights=weights, **more)
+            reached.update(recording.reached)
+            return recording.gradients()
 
-        passed(zeros(inputs), zeros(targets), watch)
+        modules = self._modules()
+        with set_aside(self._device), nothing_escapes(lambda: held_by(modules, self._loss)):
+            passed(zeros(inputs), zeros(targets), watch=watch, builds=True)
+            outside = Unchanged(named_by(modules, self._loss))
+            by_lot = watch.by_lot or varies(passed, inputs, targets)
+            outside.check()
+            refuse_company(passed, inputs, targets, min(MANY, self.micro_batch))
+            outside.check()
+        self._refuse_unreached(reached)
         self.places.work = watch.work / self._each
-        self.places.by_lot = self.places.by_lot or watch.by_lot or varies(passed, inputs, targets)
+        self.places.by_lot |= by_lot
         self._rehearsed.add(modes)
 
     def _ready(self, inputs: Examples, targets: Examples) -> None:
@@ -250,7 +283,21 @@ class PrivateStep:
 
     def _modes(self) -> tuple[bool, ...]:
         """Which modules are in train mode."""
-        return tuple(module.training for module in self._model.modules())
+        return tuple(module.training for module in self._modules())
+
+    def _modules(self) -> list[nn.Module]:
+        """Those of the model, and those of the loss."""
+        return [*self._model.modules(), *self._of_loss]
+
+    def _refuse_unreached(self, reached: set[str]) -> None:
+        """Refuse parameters without a gradient, which PyTorch leaves alone and noise would move."""
+        missing = [name for name, p in self.parameters.items() if p.numel() and name not in reached]
+        if missing:
+            raise ValueError(
+                f"model must use all trainable parameters; no gradient comes to {', '.join(missing[:3])}"
+                f"{f' and {len(missing) - 3} more' if missing[3:] else ''}, so that noise alone would move them. "
+                "Freeze them with requires_grad_(False), or take out what cuts them off, such as detach() or no_grad()."
+            )
 
     def _summed(
         self, seats: EveryExample | UserPlaces, inputs: Examples, targets: Examples, who: int | NDArray[np.int64]
@@ -325,11 +372,14 @@ class PrivateStep:
 
     def _recorded(
         self, inputs: Examples, targets: Examples, seed: bytes | None = None, *,
-        weights: torch.Tensor | None = None, watch: Watch | None = None,
+        weights: torch.Tensor | None = None, watch: Watch | None = None, builds: bool = False,
     ) -> Recording:  # fmt: skip
-        """One pass over a micro-batch, with what each example, or each user, adds to each parameter."""
-        modules = list(self._model.modules())
-        model = Unchanged(modules)
+        """One pass over a micro-batch, with what each example, or each user, adds to each parameter.
+
+        A first pass may build what the others find there.
+        """
+        modules = self._modules()
+        kept = Unchanged(() if builds else held_by(modules, self._loss))
         recording = Recording(self.parameters, count(inputs, targets), as_rows=self._as_rows, each=self._each)
 
         def loss_of_one(marker: torch.Tensor, inputs: Examples, targets: Examples) -> torch.Tensor:
@@ -340,15 +390,16 @@ class PrivateStep:
         with set_aside(self._device), steady(), split(modules), watch or nullcontext():
             seed = renew(self._device, seed)
             try:
-                with torch.enable_grad():
-                    recording.backward(weighed(each(recording.marker, inputs, targets), weights))
+                with torch.enable_grad(), disable_saved_tensors_hooks(SAVED):
+                    losses = weighed(each(recording.marker, inputs, targets), weights)
+                    recording.backward(losses, self._not_trained)
             except RuntimeError as error:
                 told = refusal(error, self._model)
                 if told is None:
                     raise
                 raise told from error
             self.places.by_lot |= drawn_from(self._device, seed)
-        model.check()
+        kept.check()
         self._copied |= {name for name, c in recording.contributions.items() if c.copied}
         return recording
 
@@ -372,6 +423,15 @@ class PrivateStep:
                 "model has other trainable parameters than when the step was made. Make a new PrivateStep for it."
             )
 
+    def _refuse_gradients(self) -> None:
+        """Refuse gradients that no step wrote: noise on the new part would leave them as they are."""
+        for name, p in self.parameters.items():
+            if not (p.grad is None or hasattr(p.grad, NOISY)):
+                raise ValueError(
+                    f"{name}.grad must be None before a step, or come from a step, to which the next one adds. Call "
+                    "optimizer.zero_grad(): what another backward pass left there has no noise."
+                )
+
     def _release(self, totals: ClippedTotals | LayeredTotals, scale: float) -> None:
         """Totals with noise, times a public number, as the parameters' gradients, on every rank."""
         noise, sigma = self._noise, self._sigma
@@ -387,8 +447,9 @@ class PrivateStep:
         """The noisy totals times a public number as the parameters' gradients."""
         start = 0
         for p in self.parameters.values():
-            part = noisy[start : start + p.numel()].mul_(scale)
-            p.grad = part.to(p.dtype, copy=True).view(p.shape)
+            part = noisy[start : start + p.numel()].mul_(scale).to(p.dtype, copy=True).view(p.shape)
+            p.grad = part if p.grad is None else p.grad + part
+            setattr(p.grad, NOISY, True)
             start += p.numel()
 
     @property

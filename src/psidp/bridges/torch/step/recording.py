@@ -51,6 +51,10 @@ PRODUCTS = re.compile(r"(P|Cump)rodBackward\d")
 """What torch calls their backward passes; a function of somebody's own has no number at its end."""
 
 
+LEAF = "torch::autograd::AccumulateGrad"
+"""What torch calls the end of a graph, where a tensor gathers its gradient."""
+
+
 class Lifted(torch.autograd.Function):  # type: ignore[misc]
     """A call that sees all examples at once, inside `vmap`: tensors come with the examples as first dimension."""
 
@@ -99,14 +103,17 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         self._one, self._level = marker, level()
         return self
 
-    def backward(self, losses: torch.Tensor) -> None:
-        """Complete the contributions, or refuse a model that used a parameter out of sight."""
+    def backward(self, losses: torch.Tensor, names: dict[int, str]) -> None:
+        """Complete the contributions, or refuse parameters out of sight; `names` has those of the loss."""
         owned = list(self._of.values())
         leaves = [c for c in owned if c.leaf is not None]
         inputs = [self._anchor, *(c.leaf for c in leaves), *(c.parameter for c in owned)]
         if not losses.requires_grad:
-            return
-        _refuse_products(losses.grad_fn)
+            raise ValueError(
+                "loss must have a gradient, but no trainable parameter leads to it: it would be pure noise. Take out "
+                "what cuts it off, such as detach(), no_grad(), argmax or a constant."
+            )
+        _refuse_graph(losses.grad_fn, {id(leaf) for leaf in inputs}, names)
         found = torch.autograd.grad(losses.sum(), inputs, allow_unused=True)
         for name, c in self.contributions.items():
             if found[1 + len(leaves) + owned.index(c)] is not None:
@@ -122,6 +129,11 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
     def gradients(self) -> Iterator[torch.Tensor]:
         """Gradients of each example, or user: a tensor for each parameter, formed as it is asked for."""
         return (c.gradients() for c in self.contributions.values())
+
+    @property
+    def reached(self) -> list[str]:
+        """Names of the parameters to which a gradient came."""
+        return [name for name, c in self.contributions.items() if c.reached]
 
     def clear(self) -> None:
         """Let go of everything that was recorded."""
@@ -363,13 +375,23 @@ def _setting(kernel: tuple[int, ...], stride: Any, padding: Any, dilation: Any, 
     return (strides * full)[:full], (pads * full)[:full], (steps * full)[:full], groups
 
 
-def _refuse_products(last: Any) -> None:
-    """Refuse prod and cumprod in a graph, whatever called them: a script passes by the functions that are seen."""
+def _refuse_graph(last: Any, known: set[int], names: dict[int, str]) -> None:
+    """Refuse prod and cumprod in a graph, whatever called them, and leaves that no step trains.
+
+    A script passes by the functions that are seen.
+    """
     left, seen = [last] if last is not None else [], {last, None}
     while left:
         node = left.pop()
-        if "rodBackward" in node.name() and PRODUCTS.fullmatch(node.name()):
+        name = node.name()
+        if "rodBackward" in name and PRODUCTS.fullmatch(name):
             raise ValueError(PRODUCT)
+        if name == LEAF and id(node.variable) not in known:
+            what = names.get(id(node.variable), f"a tensor of shape {tuple(node.variable.shape)}")
+            raise ValueError(
+                f"{what} must be a parameter of the model to be trained: the step trains no other, and a gradient "
+                "comes to it. Make it part of the model, with its loss if need be, or call requires_grad_(False)."
+            )
         for before, _ in node.next_functions:
             if before not in seen:
                 seen.add(before)

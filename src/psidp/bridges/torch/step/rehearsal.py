@@ -6,10 +6,13 @@ import torch
 
 from psidp.bridges.torch.step.examples import Examples, mapped
 
-__all__ = ["PASSES", "varies", "zeros"]
+__all__ = ["PASSES", "REHEARSED", "made_up", "varies", "zeros"]
 
 PASSES = 4
 """Passes of each example that is made up: a coin falls on the same side in all of one once in eight times."""
+
+REHEARSED = 1 + 2 * PASSES + 5
+"""All passes of a rehearsal on a CPU: the first, those that vary, those that compare company."""
 
 Passed = Callable[[Examples, Examples], Iterable[torch.Tensor]]
 """Gradients of one example: a tensor for each parameter."""
@@ -18,6 +21,18 @@ Passed = Callable[[Examples, Examples], Iterable[torch.Tensor]]
 def zeros(examples: Examples) -> Examples:
     """One example of zeros, in the shapes and types of these, of which there may be none."""
     return mapped(lambda tensor: tensor.new_zeros((1, *tensor.shape[1:])), examples)
+
+
+def made_up(examples: Examples, many: int) -> Examples:
+    """So many examples in the shapes and types of these: floats between 0 and 1, other ones in each, and zeros."""
+
+    def one(tensor: torch.Tensor) -> torch.Tensor:
+        made = tensor.new_zeros((many, *tensor.shape[1:]))
+        if tensor.is_floating_point():
+            made += torch.arange(made.numel(), device=made.device).cos().view(made.shape).to(made.dtype) / 2 + 0.5
+        return made
+
+    return mapped(one, examples)
 
 
 def varies(passed: Passed, inputs: Examples, targets: Examples) -> bool:

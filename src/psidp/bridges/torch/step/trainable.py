@@ -10,10 +10,14 @@ from torch.nn.parameter import is_lazy
 from psidp.bridges.torch.step.clipping import MOST
 from psidp.bridges.torch.step.world import refuse_world, refuse_wrapper
 
-__all__ = ["Unchanged", "bytes_of_one", "trainable"]
+__all__ = ["bytes_of_one", "refuse_hooks", "trainable"]
 
 TYPES = (torch.float32, torch.bfloat16, torch.float64)
 DEVICES = ("cpu", "cuda")
+UNCALLED = (
+    "a private step does not call it, since it would see gradients without noise. Remove it, and change p.grad between "
+    "the step and optimizer.step()."
+)
 
 
 def trainable(model: nn.Module, ranks: int = 1) -> dict[str, nn.Parameter]:
@@ -27,6 +31,7 @@ def trainable(model: nn.Module, ranks: int = 1) -> dict[str, nn.Parameter]:
         refuse_world()
     refuse_wrapper(model)
     _refuse_modules(model)
+    refuse_hooks(list(model.modules()))
     found = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not found:
         raise ValueError("model has no parameter that requires grad, so there is nothing to train.")
@@ -47,37 +52,6 @@ def bytes_of_one(parameters: dict[str, nn.Parameter]) -> int:
     return sum(p.numel() * p.element_size() for p in parameters.values())
 
 
-class Unchanged:
-    """Parameters and buffers of a model's modules as they are now, to refuse one that changes them as it runs.
-
-    They would count the micro-batches, and with micro_batch=1 the examples of a draw, without noise.
-    """
-
-    def __init__(self, modules: list[nn.Module]) -> None:
-        self._before = [
-            (module, held, name, value, _version(value))
-            for module in modules
-            for held in (module._parameters, module._buffers)
-            for name, value in held.items()
-            if value is not None
-        ]
-
-    def check(self) -> None:
-        """Refuse a model that wrote to one of them, or put another in its place."""
-        for module, held, name, value, version in self._before:
-            if not (held.get(name) is value and _version(value) == version):
-                raise ValueError(
-                    f"model must not change parameters and buffers as it runs, as {type(module).__name__} did with "
-                    f"{name}: they would tell how many examples were drawn. Put that part into eval mode, if it has "
-                    "one, or leave it out."
-                )
-
-
-def _version(value: torch.Tensor) -> int | None:
-    """How often a tensor was written to, which those of inference mode do not count."""
-    return None if value.is_inference() else value._version
-
-
 def _refuse_modules(model: nn.Module) -> None:
     """Refuse what mixes the examples of a batch, and what keeps something of them."""
     for name, module in model.named_modules():
@@ -95,6 +69,16 @@ def _refuse_modules(model: nn.Module) -> None:
             raise ValueError(f"{what} gives sparse gradients, and noise is never sparse. Use sparse=False.")
         if isinstance(module, nn.RReLU) and module.training:
             raise ValueError(f"{what} draws random numbers where the data asks for them. Use nn.LeakyReLU.")
+
+
+def refuse_hooks(modules: list[nn.Module]) -> None:
+    """Refuse hooks of the backward pass, which a step never calls: no batch has the gradient that they would see."""
+    for module in modules:
+        if module._backward_hooks or module._backward_pre_hooks:
+            raise ValueError(f"{type(module).__name__} must have no backward hook: {UNCALLED}")
+        for name, p in module._parameters.items():
+            if p is not None and (p._backward_hooks or p._post_accumulate_grad_hooks):
+                raise ValueError(f"{name} of {type(module).__name__} must have no hook on its gradient: {UNCALLED}")
 
 
 def _refuse_parameter(name: str, parameter: nn.Parameter) -> None:

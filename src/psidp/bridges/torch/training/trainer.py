@@ -285,7 +285,6 @@ class PrivateTrainer:
 
     def _train(self, tally: Tally, last: int, watch: Any, validate: Any) -> None:
         """Steps until `last` of them were started; a checkpoint every so often and at the end."""
-        self._update.clear()
         score: float | None = None
         deals = Deals(self._ranks, self._batches, self._step.slots, self._step.micro_batch)
         draws, whose = tee(deals.draws(range(tally.started, last)))  # workers read ahead
@@ -295,6 +294,7 @@ class PrivateTrainer:
                 self._started = tally.started
                 if self._noise is not None:
                     self._noise.at(self._started - 1)
+                self._update.clear()
                 self._step(*next(batches), *self._units.of(next(whose)), places=deals.places())
                 self._update.apply()
                 self._trained.applied += 1
