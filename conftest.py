@@ -38,11 +38,9 @@ ROOT = Path(__file__).parent
 TORCH = re.compile(r"^(import|from) (torch|triton|opacus|transformers|peft)\b", re.MULTILINE)
 NEED_TORCH = {path for path in (*ROOT.glob("tests/**/*.py"), *ROOT.glob("src/psidp/bridges/**/*.py"))
               if TORCH.search(path.read_text(encoding="utf-8"))}  # fmt: skip
-BROWSER = {"chromium", "served", "tab"}
-SERVERS = {"server", "postgres", "postgresql", "spark"}
+SERVERS = {"server", "postgres", "postgresql", "spark", "chromium", "served", "tab"}
 LONGEST = (
     "spark",
-    "browser",
     "tests/test_fuzz.py",
     "tests/curator/test_stream.py",
     "tests/bridges/test_torch_kernels.py",
@@ -75,7 +73,6 @@ class ScriptedEntropy:
         return self.bytes.randbytes(n) if mine else self.real(n)
 
 
-NAME, GROUP = pytest.StashKey[str](), pytest.StashKey[str]()
 entropy = ScriptedEntropy()
 os.register_at_fork(after_in_child=gc.freeze)  # to end a DuckDB connection of the parent in a child crashes the child
 
@@ -87,19 +84,31 @@ def pytest_configure():
         _begin("collection")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Which tests are slow, and which stay in one process: those of a file, of Spark, of the browser."""
+    """Mark what needs a server, a browser, Spark or torch as slow; let the groups that take longest begin."""
     for item in items:
-        needs = {*item.fixturenames, *_chosen(item)}
-        file = item.path.relative_to(ROOT).as_posix() if item.path.is_relative_to(ROOT) else item.path.name
-        group = "spark" if "spark" in needs else "browser" if needs & BROWSER else file
-        item.stash[NAME] = item.nodeid
-        item.stash[GROUP] = group
-        item.add_marker(pytest.mark.xdist_group(group))
-        if item.path in NEED_TORCH or needs & (BROWSER | SERVERS):
+        if item.path in NEED_TORCH or {*item.fixturenames, *_chosen(item)} & SERVERS:
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: LONGEST.index(item.stash[GROUP]) if item.stash[GROUP] in LONGEST else len(LONGEST))
+    items.sort(key=lambda item: LONGEST.index(group) if (group := _group(item.nodeid)) in LONGEST else len(LONGEST))
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of a file stay in one process, and so do all tests of Spark, which is slow to start."""
+    if config.getoption("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return _group(nodeid)
+
+    return Groups(config, log)
+
+
+def _group(nodeid):
+    """The group of tests that share a process."""
+    file, _, rest = nodeid.partition("::")
+    return "spark" if {"spark", "sparks"} & set(re.split(r"[^a-z]", rest)) else file
 
 
 def _chosen(item):
@@ -112,7 +121,7 @@ def _chosen(item):
 def pytest_runtest_protocol(item):
     """Each test has draws of its own, whichever tests ran before it."""
     if SCRIPTED:
-        _begin(item.stash[NAME])
+        _begin(item.nodeid)
     return (yield)
 
 

@@ -156,6 +156,7 @@ def _ours(model: Any, loss: Any, inputs: Any, targets: Any, full: bool) -> Calla
     optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0)
 
     def call() -> None:
+        optimizer.zero_grad()
         step(*records.batch(next(draws)), places=deals.places())
         optimizer.step()
 

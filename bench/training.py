@@ -91,7 +91,7 @@ def contender(name: str, kind: str, seed: int) -> Callable[[], Any]:
         )  # fmt: skip
         step.gradients(inputs[:1], targets[:1])
         step.places.settle()
-        return partial(step, inputs, targets, places=typical(step, len(inputs)))
+        return partial(_private, model, partial(step, inputs, targets, places=typical(step, len(inputs))))
     step = opacus_step(kind, model, len(inputs), len(inputs), CLIP, NOISE)
     return partial(step, inputs, targets)
 
@@ -102,6 +102,11 @@ def typical(step: Any, drawn: int) -> Any:
 
     lots = [order(drawn, step.slots) for _ in range(101)]
     return sorted(lots, key=lambda who: packed(who, step.micro_batch).size)[50]
+
+
+def _private(model: Any, step: Any) -> None:
+    model.zero_grad()
+    step()
 
 
 def _plain(model: Any, loss: Any, inputs: Any, targets: Any) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -13,7 +14,9 @@ from types import ModuleType
 __all__ = ["NAMES", "SEEDS", "Campaign", "Finding", "Relapse", "turns"]
 
 Relapse = Callable[[], AbstractContextManager[object]]
-NAMES = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in {"__init__", "__main__", "campaign"})
+OTHERS = {"__init__", "__main__", "campaign"} | (set() if find_spec("torch") else {"models"})
+"""Files here that are no campaign, or one of PyTorch where that is not installed."""
+NAMES = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in OTHERS)
 SEEDS = 2**32
 """Seeds are below this, so that a person can type one."""
 

@@ -25,7 +25,7 @@ HERE = [name for name in NAMES if name not in {"kills", "suite"}]
 RELAPSES = [(name, relapse) for name in HERE for relapse in Campaign.named(name, 0).relapses]
 
 
-PATCHES = sorted((ROOT / "fuzz" / "relapses").glob("*.patch"))
+PATCHES = sorted(p for p in (ROOT / "fuzz" / "relapses").glob("*.patch") if p.name.split(".")[0] in NAMES)
 SEARCH = """
 import sys, psidp
 from fuzz.campaign import Campaign

@@ -24,7 +24,7 @@ from psidp.bridges.torch.step import adaptive_clip, clipping, places
 from psidp.bridges.torch.step.per_layer_clip import LayeredTotals
 from psidp.bridges.torch.step.private_step import PrivateStep
 from psidp.bridges.torch.step.ranks import Ranks
-from psidp.bridges.torch.step.rehearsal import PASSES
+from psidp.bridges.torch.step.rehearsal import REHEARSED
 from psidp.bridges.torch.training import batches, correlated, deals, journal, run_state
 from psidp.noise.normal_source import forget
 
@@ -254,14 +254,11 @@ def neighbours():
 # Kills
 
 
-MADE_UP = 1 + 2 * PASSES
-"""Passes of a rehearsal, with nobody's examples."""
-
 KILLS = [
     (0, "Payment.pay", "after", 1), (0, "Journal.begin", "before", 9), (0, "Journal.begin", "after", 9),
     (0, "checkpoint.save", "before", 2), (0, "checkpoint.save", "after", 1), (1, "Ranks.told", "before", 2),
     (0, "Ranks.told", "before", 2), *[(rank, place, when, number) for rank in (0, 1) for place, when, number in (
-        ("Ranks.told_numbers", "before", 9), ("Step._recorded", "after", MADE_UP + 8), ("Ranks._summed", "before", 9),
+        ("Ranks.told_numbers", "before", 9), ("Step._recorded", "after", REHEARSED + 8), ("Ranks._summed", "before", 9),
         ("Ranks._summed", "after", 9), ("Ranks._gathered", "before", 9), ("Update.apply", "before", 9),
     )],
 ]  # fmt: skip
@@ -317,7 +314,7 @@ def stopped(rank):
         calls = count()
 
         def slow(step, *args, **kwargs):
-            if next(calls) == MADE_UP + 6:
+            if next(calls) == REHEARSED + 6:
                 signal.pause()
             return real(step, *args, **kwargs)
 

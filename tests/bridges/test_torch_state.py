@@ -1,4 +1,4 @@
-"""What would carry one example's values to another, or train otherwise than PyTorch, is refused before the first step."""
+"""What carries one example's values to another, or would train otherwise than PyTorch, is refused before a step."""
 
 from contextlib import nullcontext
 from functools import lru_cache, partial
@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
-from torch.nn.functional import cross_entropy, mse_loss, nll_loss
+from torch.nn.functional import mse_loss
 from torch.utils.checkpoint import checkpoint
 
 from psidp.bridges.torch import PrivateStep, PrivateTrainer
@@ -251,35 +251,6 @@ def test_what_is_built_in_the_first_pass_and_stays_is_taken():
 
 
 # Training as PyTorch does it, or a refusal
-
-
-def weighted(weight):
-    yield nn.CrossEntropyLoss(weight=weight)
-    yield lambda y, target: cross_entropy(y, target, weight, label_smoothing=0.1)
-    yield lambda y, target: nll_loss(y.log_softmax(1), target, weight)
-    yield lambda y, target: nn.NLLLoss(weight, reduction="sum")(y.log_softmax(1), target)
-
-
-def test_class_weights_multiply_the_gradient_of_each_example():
-    weight, labels = torch.tensor([0.2, 1.0, 3.0, 10.0]), torch.tensor([0, 1, 2, 3, 3])
-    for number, loss in enumerate(weighted(weight)):
-        model = With()
-        found = step_of(model, loss, micro_batch=5).gradients(X, labels)
-        plain = nn.CrossEntropyLoss(label_smoothing=0.1 if number == 1 else 0.0, weight=weight, reduction="sum")
-        for i in range(5):
-            wanted = torch.autograd.grad(plain(model(X[i : i + 1]), labels[i : i + 1]), list(model.parameters()))
-            for g, w in zip(found, wanted, strict=True):
-                torch.testing.assert_close(g[i], w)
-
-
-def test_class_weights_are_averaged_over_the_targets_of_an_example_that_count():
-    weight, labels = torch.tensor([0.2, 1.0, 3.0, 10.0]), torch.tensor([[3, -100, 0]])
-    loss, logits = nn.CrossEntropyLoss(weight=weight), torch.randn(1, 4, 3)
-    model = nn.Sequential(nn.Identity(), With())
-    step = step_of(model, lambda y, target: loss(y.transpose(1, 2), target), micro_batch=1)
-    (found, _) = step.gradients(logits.transpose(1, 2), labels)
-    total = cross_entropy(model(logits.transpose(1, 2)).transpose(1, 2), labels, weight, reduction="sum") / 2
-    torch.testing.assert_close(found[0], torch.autograd.grad(total, model[1].inner.weight)[0])
 
 
 def hooked(kind):

@@ -168,7 +168,7 @@ def test_an_engine_that_dies_costs_nothing_and_names_nothing(server, tmp_path):
     ledger.dispose()
 
 
-def test_a_table_is_found_by_the_engines_address(server, spark):
+def test_a_table_is_found_by_the_address_of_postgres_or_spark(server, spark):
     url = server.place("addressed")
     connection = ibis.connect(url)
     with connection.con.cursor() as cursor:

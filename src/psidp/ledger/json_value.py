@@ -31,11 +31,6 @@ def from_json(text: str) -> Any:
     return _unpacked(json.loads(text))
 
 
-def _name(value: Any) -> Any:
-    """What may be the name in a mapping: a list was a tuple there."""
-    return tuple(map(_name, value)) if isinstance(value, list) else value
-
-
 def _packed(value: Any) -> Any:
     if isinstance(value, float) and not abs(value) < float("inf"):
         return {FLOAT: repr(float(value))}

@@ -41,7 +41,9 @@ class AdaptiveClip:
     .. math:: C_{t+1} = C_t \exp\bigl(-\texttt{rate}\, (\tilde b_t - \texttt{quantile})\bigr)
 
     b is the share of a draw that was within the clip, with noise. Count and gradients are one joint Gaussian release:
-    the price of a run stays as it is, and the gradients have 1/sqrt(1 - share) times the noise.
+    the price of a run stays as it is, and the gradients have 1/sqrt(1 - share) times the noise. They are multiplied by
+    initial/C_t, a public number, so that `p.grad` has the same noise in all steps, and a learning rate that suits
+    clip=initial suits this too: a clip that grew with its noise, or shrank, would change the size of the steps.
 
     Args:
         quantile: share of examples that the clip is to leave as they are.

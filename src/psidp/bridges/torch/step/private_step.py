@@ -269,6 +269,7 @@ class PrivateStep:
             by_lot = watch.by_lot or varies(passed, inputs, targets)
             outside.check()
             refuse_company(passed, inputs, targets, min(MANY, self.micro_batch))
+            outside.check()
         self._refuse_unreached(reached)
         self.places.work = watch.work / self._each
         self.places.by_lot |= by_lot
@@ -293,9 +294,9 @@ class PrivateStep:
         missing = [name for name, p in self.parameters.items() if p.numel() and name not in reached]
         if missing:
             raise ValueError(
-                f"model must use every trainable parameter for the loss; no gradient comes to {', '.join(missing[:3])}"
-                f"{f' and {len(missing) - 3} more' if missing[3:] else ''}, so that noise alone would move them. Freeze "
-                "them with requires_grad_(False), or take out the detach() or no_grad() between them and the loss."
+                f"model must use all trainable parameters; no gradient comes to {', '.join(missing[:3])}"
+                f"{f' and {len(missing) - 3} more' if missing[3:] else ''}, so that noise alone would move them. "
+                "Freeze them with requires_grad_(False), or take out what cuts them off, such as detach() or no_grad()."
             )
 
     def _summed(
@@ -347,7 +348,7 @@ class PrivateStep:
 
     @property
     def _rescaled(self) -> float:
-        """What a clip that adapts multiplies gradients with, so that they have one scale, and one noise, in all steps."""
+        """First clip over that of this step, if it adapts: gradients then have the same noise in all steps."""
         return 1.0 if self._tracked is None else self._tracked.asked.initial / self._tracked.now
 
     @property

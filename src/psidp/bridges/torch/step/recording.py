@@ -104,7 +104,7 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         return self
 
     def backward(self, losses: torch.Tensor, names: dict[int, str]) -> None:
-        """Complete the contributions, or refuse what used a parameter out of sight; `names` has those of the loss."""
+        """Complete the contributions, or refuse parameters out of sight; `names` has those of the loss."""
         owned = list(self._of.values())
         leaves = [c for c in owned if c.leaf is not None]
         inputs = [self._anchor, *(c.leaf for c in leaves), *(c.parameter for c in owned)]
@@ -389,8 +389,8 @@ def _refuse_graph(last: Any, known: set[int], names: dict[int, str]) -> None:
         if name == LEAF and id(node.variable) not in known:
             what = names.get(id(node.variable), f"a tensor of shape {tuple(node.variable.shape)}")
             raise ValueError(
-                f"{what} must be a parameter of the model to be trained: the step trains no other, and a gradient comes "
-                "to it. Make it part of the model, with its loss if need be, or freeze it with requires_grad_(False)."
+                f"{what} must be a parameter of the model to be trained: the step trains no other, and a gradient "
+                "comes to it. Make it part of the model, with its loss if need be, or call requires_grad_(False)."
             )
         for before, _ in node.next_functions:
             if before not in seen:

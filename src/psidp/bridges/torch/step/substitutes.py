@@ -177,7 +177,7 @@ def weighted(log_softmax: bool) -> Any:
             reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
         if weight is None or reduction != "mean" or target.is_floating_point():
             return NotImplemented
-        more = {"label_smoothing": label_smoothing} if log_softmax else {}
+        more: Any = {"label_smoothing": label_smoothing} if log_softmax else {}
         loss = functional.cross_entropy if log_softmax else functional.nll_loss
         total = loss(input, target, weight, ignore_index=ignore_index, reduction="sum", **more)
         return total / (target != ignore_index).sum()

@@ -13,8 +13,8 @@ SENTENCES = {
     SAVED: "{where} uses saved-tensor hooks, as compression, offloading and checkpointing of activations do: they see "
     "the whole micro-batch, and one example could change the gradients of the others. Take them out, also around the "
     "step; a smaller micro_batch needs less memory.",
-    "cannot register a hook on a tensor": "{where} registers a hook on a tensor, which would see the whole micro-batch. "
-    "Take it out, and compute what it does in forward.",
+    "cannot register a hook on a tensor": "{where} registers a hook on a tensor, which would see the whole "
+    "micro-batch. Take it out, and compute what it does in forward.",
     "can't retain_grad": "{where} asks a tensor to retain its gradient, which would be that of the whole micro-batch. "
     "Take it out.",
     "does not require grad and does not have a grad_fn": "{where} asks autograd for a gradient of its own, which would "
@@ -27,8 +27,8 @@ SENTENCES = {
     "all of its batch. Compute both and choose with torch.where; of a mask, give the model one for each example.",
     ".item()": "{where} must not read values out of its input, with .item() or the like: each example would decide for "
     "all of its batch. Keep them as tensors.",
-    "Cannot access data pointer": "{where} must not read values out of its input, with .numpy(), .tolist() or the like: "
-    "each example would decide for all of its batch. Keep them as tensors.",
+    "Cannot access data pointer": "{where} must not read values out of its input, with .numpy(), .tolist() or the "
+    "like: each example would decide for all of its batch. Keep them as tensors.",
     "Batching rule not implemented": "{where} uses a function of torch that cannot tell the examples of a batch apart: "
     "{what}. Write it with others, or freeze that part and run it beforehand.",
     "dynamic shape": "{where} makes tensors whose size depends on the values of its input, so that examples cannot be "
