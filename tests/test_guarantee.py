@@ -33,52 +33,52 @@ def stretched(kappa, fpr):
     return real(fpr) / (1 - real(kappa))
 
 
-@pytest.mark.parametrize(("psi", "kappa"), PAIRS)
-def test_delta_and_epsilon_are_the_mixture_and_never_promise_too_much(psi, kappa):
-    g = Guarantee(psi, kappa)
-    for e in EPSILONS:
-        exact = twins.mixed(kappa, twins.delta(psi, e) if psi else real(0))
-        assert real(g.delta(e)) >= exact
-        assert real(g.delta(e)) <= exact * (1 + 1e-14) + 1e-323
-    for d in (kappa + (1 - kappa) * x for x in (1e-9, 1e-3, 0.2, 0.7)):
-        found = g.epsilon(d)
-        assert kappa + (1 - kappa) * float(psidp.delta_from_psi(psi, found)) <= d * (1 + 1e-15)
-        if psi and found < 600 and psi > 0.01:
-            assert twins.mixed(kappa, twins.delta(psi, found)) <= real(d)
-    assert g.epsilon(kappa) == (inf if kappa or psi else 0.0)
-    assert g.epsilon(kappa / 2) == (inf if kappa or psi else 0.0)
-    assert g.epsilon(1.0) == 0.0
+def test_delta_and_epsilon_are_the_mixture_and_never_promise_too_much():
+    for psi, kappa in PAIRS:
+        g = Guarantee(psi, kappa)
+        for e in EPSILONS:
+            exact = twins.mixed(kappa, twins.delta(psi, e) if psi else real(0))
+            assert real(g.delta(e)) >= exact
+            assert real(g.delta(e)) <= exact * (1 + 1e-14) + 1e-323
+        for d in (kappa + (1 - kappa) * x for x in (1e-9, 1e-3, 0.2, 0.7)):
+            found = g.epsilon(d)
+            assert kappa + (1 - kappa) * float(psidp.delta_from_psi(psi, found)) <= d * (1 + 1e-15)
+            if psi and found < 600 and psi > 0.01:
+                assert twins.mixed(kappa, twins.delta(psi, found)) <= real(d)
+        assert g.epsilon(kappa) == (inf if kappa or psi else 0.0)
+        assert g.epsilon(kappa / 2) == (inf if kappa or psi else 0.0)
+        assert g.epsilon(1.0) == 0.0
 
 
-@pytest.mark.parametrize(("psi", "kappa"), PAIRS)
-def test_roc_and_tradeoff_are_the_mixture_and_never_promise_too_much(psi, kappa):
-    g = Guarantee(psi, kappa)
-    for x in RATES:
-        if x >= 1 - kappa:
-            assert g.roc(x) == 1.0
-            assert g.tradeoff(x) == 0.0
-            continue
-        z = real(psi) + twins.quantile(stretched(kappa, x))
-        inner = twins.phi(z) if psi else stretched(kappa, x)
-        high, low = twins.mixed(kappa, inner), (1 - real(kappa)) * (1 - inner)
-        room = 1e-12 + 4e-16 / (1 - kappa - x)  # near the end the curve falls off a cliff
-        assert real(g.roc(x)) >= high
-        assert real(g.roc(x)) <= high * (1 + room)
-        assert real(g.tradeoff(x)) <= low
-        assert real(g.tradeoff(x)) >= low * (1 - 10 * room * (1 + psi) ** 2) - 1e-15 * kappa
-    assert g.roc(0.0) == pytest.approx(kappa, rel=1e-15)
-    assert g.roc(1.0) == 1.0
-    assert g.tradeoff(1.0) == 0.0
+def test_roc_and_tradeoff_are_the_mixture_and_never_promise_too_much():
+    for psi, kappa in PAIRS:
+        g = Guarantee(psi, kappa)
+        for x in RATES:
+            if x >= 1 - kappa:
+                assert g.roc(x) == 1.0
+                assert g.tradeoff(x) == 0.0
+                continue
+            z = real(psi) + twins.quantile(stretched(kappa, x))
+            inner = twins.phi(z) if psi else stretched(kappa, x)
+            high, low = twins.mixed(kappa, inner), (1 - real(kappa)) * (1 - inner)
+            room = 1e-12 + 4e-16 / (1 - kappa - x)  # near the end the curve falls off a cliff
+            assert real(g.roc(x)) >= high
+            assert real(g.roc(x)) <= high * (1 + room)
+            assert real(g.tradeoff(x)) <= low
+            assert real(g.tradeoff(x)) >= low * (1 - 10 * room * (1 + psi) ** 2) - 1e-15 * kappa
+        assert g.roc(0.0) == pytest.approx(kappa, rel=1e-15)
+        assert g.roc(1.0) == 1.0
+        assert g.tradeoff(1.0) == 0.0
 
 
-@pytest.mark.parametrize(("psi", "kappa"), PAIRS)
-def test_auc_and_advantage_follow_their_formulas_and_never_promise_too_much(psi, kappa):
-    g = Guarantee(psi, kappa)
-    area = 1 - (1 - real(kappa)) ** 2 * twins.phi(-real(psi) / real(2).sqrt())
-    height = 1 - 2 * (1 - real(kappa)) * twins.phi(-real(psi) / 2)
-    for value, exact in ((g.auc, area), (g.advantage, height)):
-        assert real(value) >= exact
-        assert real(value) <= exact + 3e-15
+def test_auc_and_advantage_follow_their_formulas_and_never_promise_too_much():
+    for psi, kappa in PAIRS:
+        g = Guarantee(psi, kappa)
+        area = 1 - (1 - real(kappa)) ** 2 * twins.phi(-real(psi) / real(2).sqrt())
+        height = 1 - 2 * (1 - real(kappa)) * twins.phi(-real(psi) / 2)
+        for value, exact in ((g.auc, area), (g.advantage, height)):
+            assert real(value) >= exact
+            assert real(value) <= exact + 3e-15
 
 
 @pytest.mark.parametrize(("psi", "kappa"), [(1.0, 0.1), (0.5, 0.3), (2.0, 0.01)])
@@ -456,25 +456,25 @@ def test_odds_are_bounded_for_every_mechanism_with_the_guarantee():
 SHARES = [1, 2, 3, 5, 7, 12, 49, 52, 97, 365, 1000]
 
 
-@pytest.mark.parametrize("psi", [1.0, 0.1, 0.5, 2.0, 1 / 3, 4.37717, 1e-3, 1e-160, 5e-324, 0.0])
-@pytest.mark.parametrize("n", SHARES)
-def test_n_shares_compose_to_no_more_and_one_ulp_larger_ones_would_not(psi, n):
-    share = Guarantee(psi).shares(n)
-    assert n * Fraction(share.psi) ** 2 <= Fraction(psi) ** 2 < n * Fraction(nextafter(share.psi, inf)) ** 2
-    assert compose([share] * n) <= Guarantee(psi)
-    assert share.kappa == 0.0
+def test_n_shares_compose_to_no_more_and_one_ulp_larger_ones_would_not():
+    for n in SHARES:
+        for psi in [1.0, 0.1, 0.5, 2.0, 1 / 3, 4.37717, 0.001, 1e-160, 5e-324, 0.0]:
+            share = Guarantee(psi).shares(n)
+            assert n * Fraction(share.psi) ** 2 <= Fraction(psi) ** 2 < n * Fraction(nextafter(share.psi, inf)) ** 2
+            assert compose([share] * n) <= Guarantee(psi)
+            assert share.kappa == 0.0
 
 
-@pytest.mark.parametrize("kappa", [1e-6, 0.3, 0.999, 1e-16, 1e-300, 1.5e-323, 5e-324, 1.0 - 2.0**-53])
-@pytest.mark.parametrize("n", SHARES)
-def test_n_shares_fail_no_more_often_together(kappa, n):
-    whole = Guarantee(1.0, kappa, "replace-one", "patient")
-    share = whole.shares(n)
-    together = compose([share] * n)
-    assert together.kappa <= kappa
-    assert (share.adjacency, share.unit) == ("replace-one", "patient")
-    assert n * Fraction(share.kappa) <= Fraction(kappa)
-    assert share.kappa >= kappa / n * (1 - 1e-14) - 5e-324
+def test_n_shares_fail_no_more_often_together():
+    for n in SHARES:
+        for kappa in [1e-06, 0.3, 0.999, 1e-16, 1e-300, 1.5e-323, 5e-324, 1.0 - 2.0 ** (-53)]:
+            whole = Guarantee(1.0, kappa, "replace-one", "patient")
+            share = whole.shares(n)
+            together = compose([share] * n)
+            assert together.kappa <= kappa
+            assert (share.adjacency, share.unit) == ("replace-one", "patient")
+            assert n * Fraction(share.kappa) <= Fraction(kappa)
+            assert share.kappa >= kappa / n * (1 - 1e-14) - 5e-324
 
 
 def test_floats_alone_would_exceed_the_whole():
