@@ -241,7 +241,7 @@ def _columns(
         given = key_tuples(values, (name,), table.schema())
         reads |= key_types(given, (name,), untyped & {name})
         schema = with_types(table, {k: v for k, v in reads.items() if k == name}).schema()
-        if schema[name].is_floating():
+        if schema[name].is_floating() or (name in untyped and any(isinstance(value, float) for (value,) in given)):
             raise TypeError(
                 f"column {name!r} of fractions must be cut into bins in a cube: ask.bins(edges) or ask.ordered(edges), "
                 "--bins or --ordered on the command line."

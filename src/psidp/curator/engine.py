@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from psidp.curator.column_types import TYPES, merging, with_types
 from psidp.curator.csv_file import CsvFile
 from psidp.curator.frame import arrow_frame
-from psidp.curator.native_types import Native, native_types
+from psidp.curator.native_types import Native, native_types, quoted
+from psidp.curator.parquet_file import ParquetFile
 from psidp.curator.row_sql import ibis_library
 from psidp.curator.source_files import SourceFiles, is_sqlite, paths_in, source_files
 from psidp.curator.whole_numbers import from_arrow, from_python
@@ -32,6 +34,9 @@ READ, DATABASES = (".parquet", ".csv"), (".duckdb", ".db")
 PROGRESS = ("SET enable_progress_bar = true", "SET enable_progress_bar_print = false", "SET progress_bar_time = 100")
 """DuckDB keeps count of how far a query is, and prints nothing."""
 GUESSING = ("READ_CSV", "READ_JSON", "READ_NDJSON", "PANDAS_SCAN", "SNIFF")
+"""Parts of a plan in which DuckDB guesses types from rows."""
+FAILING = ("READ_PARQUET", "PARQUET_SCAN")
+"""Parts of a plan that fail at a value which is not what the file declares."""
 Answered = TypeVar("Answered")
 
 NOTHING: frozenset[str] = frozenset()
@@ -83,10 +88,28 @@ def open_source(
         one = isinstance(source, str | Path) and Path(source).is_file()
         files = None if one else source_files(source)
         return (_in_file(ibis, Path(source), name) if files is None else _in_files(ibis, files)).declared(types)
-    frame, untyped = arrow_frame(source, types or {})
+    return _framed(ibis, source, types or {}).declared(types)
+
+
+def _framed(ibis: Any, source: Any, types: Mapping[str, str]) -> Source:
+    """A frame in memory as a view; columns whose types one cell may change are text there, made when they are read."""
+    frame, untyped = arrow_frame(source, types)
     connection = connect(ibis)
-    connection.con.register("frame", frame)
-    return Source(connection.table("frame"), untyped).declared(types)
+    connection.con.register("cells", frame)
+    described = connection.con.execute("DESCRIBE cells").fetchall()
+    columns = ", ".join(_as_text(name, kind) if name in untyped else quoted(name) for name, kind, *_ in described)
+    connection.con.execute(f"CREATE VIEW frame AS SELECT {columns} FROM cells")
+    return Source(connection.table("frame"), untyped)
+
+
+def _as_text(name: str, kind: str) -> str:
+    """A column in SQL as text; a fraction that is whole as the whole number that it may have been."""
+    column = quoted(name)
+    text = f"CAST({column} AS VARCHAR)"
+    if kind == "DOUBLE":
+        whole = f"CASE WHEN trunc({column}) = {column} THEN TRY_CAST({column} AS BIGINT) END"
+        text = f"coalesce(CAST({whole} AS VARCHAR), {text})"
+    return f"{text} AS {column}"
 
 
 def open_table(source: Any, *, name: str | None = None, engine: str | None = None) -> Any:
@@ -127,16 +150,14 @@ def _in_file(ibis: Any, path: Path, name: str | None) -> Source:
         return Source(_without_guesses(_named(connect(ibis, str(path.resolve()), read_only=True), str(name))))
     if kind == ".csv":
         return _csv(ibis, [path.resolve()], str(path.resolve()))
-    pattern = pattern_of(path.resolve())  # before a connection is open
-    return Source(_parquet(connect(ibis), str(path.resolve()), [pattern]))
+    return Source(_parquet(ibis, str(path.resolve()), [path.resolve()]))
 
 
 def _in_files(ibis: Any, files: SourceFiles) -> Source:
     """A table that DuckDB reads from several .parquet or .csv files."""
     if files.kind == ".csv":
         return _csv(ibis, files.paths, files.name)
-    patterns = [pattern_of(path) for path in files.paths]
-    return Source(_parquet(connect(ibis), files.name, patterns))
+    return Source(_parquet(ibis, files.name, files.paths))
 
 
 def pattern_of(path: Path) -> str:
@@ -159,23 +180,36 @@ def _csv(ibis: Any, paths: Sequence[Path], name: str) -> Source:
     return Source(connection.table(name), frozenset(file.names))
 
 
-def _parquet(connection: Any, name: str, patterns: list[str]) -> Any:
+def _parquet(ibis: Any, name: str, paths: Sequence[Path]) -> Any:
     """Parquet files as a view that bears their name; names of folders make no columns."""
+    patterns = [pattern_of(path) for path in paths]  # before a connection is open
+    connection = connect(ibis)
     if not _alike(connection, patterns):
         close(connection)
         raise ValueError(
             f"several .parquet files must have the same columns of the same types, got {name!r}: a value that does not "
             "fit the first file's type would fail by row."
         )
-    view = '"' + name.replace('"', '""') + '"'
     files = ", ".join("'" + pattern.replace("'", "''") + "'" for pattern in patterns)
     with suppress(Exception):
         connection.con.execute(
-            f"CREATE VIEW {view} AS SELECT * FROM read_parquet([{files}], hive_partitioning = false)"
+            f"CREATE VIEW {quoted(name)} AS SELECT * FROM read_parquet([{files}], hive_partitioning = false)"
         )
+        connection.reread = partial(_through_arrow, connection, name, paths)
         return connection.table(name)
     close(connection)
     raise ValueError(f"the table must be a .parquet file that the engine can read, got {name!r}.")
+
+
+def _through_arrow(connection: Any, name: str, paths: Sequence[Path]) -> None:
+    """From now on the view reads the files through Arrow, columns in the types that they had; slower, and total."""
+    columns = connection.con.execute(f"DESCRIBE {quoted(name)}").fetchall()
+    casts = ", ".join(f"TRY_CAST(c{i} AS {kind}) AS {quoted(column)}" for i, (column, kind, *_) in enumerate(columns))
+    places = ", ".join(f"c{i}" for i in range(len(columns)))  # names may differ by case alone
+    connection.con.register("rows through Arrow", ParquetFile(*paths))
+    connection.con.execute(
+        f'CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {casts} FROM "rows through Arrow" AS t({places})'
+    )
 
 
 def _alike(connection: Any, patterns: list[str]) -> bool:
@@ -191,14 +225,18 @@ def _alike(connection: Any, patterns: list[str]) -> bool:
 
 
 def _without_guesses(table: Any) -> Any:
-    """The table, unless DuckDB would guess its types from rows; asked of the query's plan, also through views."""
+    """The table, unless DuckDB would guess its types from rows or fail at one; asked of the query's plan, also through
+    views. The plan is not optimised, since that looks at the least and largest values of a file."""
     backend, plan = table.get_backend(), "[]"
     if backend.name == "duckdb":
         try:
             backend._run_pre_execute_hooks(table)  # frames and functions that the plan needs
+            backend.con.execute("PRAGMA disable_optimizer")
             ((_, plan),) = backend.con.execute(f"EXPLAIN (FORMAT json) {backend.compile(table)}").fetchall()
         except Exception as error:
             plan = type(error).__name__
+        finally:
+            backend.con.execute("PRAGMA enable_optimizer")
         if not plan.startswith("["):
             raise ValueError(f"the table must be one that DuckDB can plan a query of, which fails with {plan}.")
     nodes = list(json.loads(plan))
@@ -207,6 +245,12 @@ def _without_guesses(table: Any) -> Any:
             raise ValueError(
                 f"the table must not be read by DuckDB's {node['name']}, which guesses types from some rows: one row "
                 "could change how all are read. Give the path of the .csv file, or the pandas frame, itself."
+            )
+        if str(node["name"]).upper().startswith(FAILING):
+            raise ValueError(
+                f"the table must not be read by DuckDB's {node['name']}, which fails at a value that is not what the "
+                "file declares: the failure would speak of that row. Give the path of the .parquet file itself, or "
+                "store the rows as a table of DuckDB."
             )
         nodes += node["children"]
     return table
@@ -339,17 +383,33 @@ class Engine:
                 )
         self._exact |= set(texts)
 
+    def run(self, work: Callable[[], Answered]) -> Answered:
+        """What the engine gives, or an EngineError that says nothing of the rows.
+
+        A Parquet file is read by DuckDB's own reader, which is faster. If a query fails, some value may have made that
+        reader fail, so the query runs once more over the file as Arrow reads it: the totals are the same.
+        """
+        reread = getattr(self.backend, "reread", None)
+        if reread is None:
+            return silenced(self.name, work)
+        try:
+            return silenced(self.name, work)
+        except EngineError:
+            self.backend.reread = None
+            silenced(self.name, reread)
+        return silenced(self.name, work)
+
     def rows(self, expression: Any) -> list[tuple[Any, ...]]:
         """All rows of a small result, as Python values."""
-        return silenced(self.name, lambda: self._rows(expression))
+        return self.run(lambda: self._rows(expression))
 
     def integers(self, expression: Any) -> list[NDArray[Any]]:
         """Columns of whole numbers: 64 bits where all are below 2^62 in size, else Python's. NULL is 0."""
-        return silenced(self.name, lambda: self._integers(expression))
+        return self.run(lambda: self._integers(expression))
 
     def native_types(self, table: Any, names: Sequence[str]) -> dict[str, Native]:
         """What the engine itself calls the types of columns; reads no row."""
-        return silenced(self.name, lambda: native_types(table, names))
+        return self.run(lambda: native_types(table, names))
 
     def _rows(self, expression: Any) -> list[tuple[Any, ...]]:
         self.backend._run_pre_execute_hooks(expression)  # lists of ours that the query joins with

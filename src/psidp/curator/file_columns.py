@@ -2,8 +2,7 @@
 
 import io
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Literal, TextIO
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psidp.curator.csv_line import column_line, fields, whole_lines
-from psidp.curator.engine import pattern_of
+from psidp.curator.parquet_file import ParquetFile
 from psidp.errors import MissingExtraError
 
 __all__ = ["check_target", "check_writable", "column_names", "read_column", "write_column"]
@@ -31,8 +30,7 @@ def column_names(source: str) -> list[str]:
         array = _array(source, "r")
         return list(array.dtype.names or map(str, range(array.shape[1] if array.ndim == 2 else 1)))
     if kind == ".parquet":
-        with _parquet(source) as table:
-            return list(table.columns)
+        return _parquet(source).names
     raise ValueError(f"the file must be .csv, .npy or .parquet, got {source!r}.")
 
 
@@ -121,12 +119,14 @@ def _from_array(array: NDArray[Any], column: str | None) -> NDArray[Any]:
 
 
 def _from_parquet(source: str, column: str | None) -> NDArray[Any]:
-    """One column, read by DuckDB."""
-    with _parquet(source) as table:
-        name = table.columns[_place(list(table.columns), column)]
-        quoted = '"' + name.replace('"', '""') + '"'
-        numbers = table.project(f"try_cast({quoted} AS DOUBLE) AS number").fetchnumpy()["number"]
-    return np.asarray(np.ma.filled(numbers.astype(np.float64), np.nan))
+    """One column; DuckDB makes numbers of it."""
+    file = _parquet(source)
+    name = file.names[_place(file.names, column)]
+    with _duckdb().connect() as database:
+        database.register("file", ParquetFile(Path(source), columns=[name]))
+        numbers = database.sql("SELECT TRY_CAST(number AS DOUBLE) AS number FROM file AS t(number)")
+        found = numbers.fetchnumpy()["number"]
+    return np.asarray(np.ma.filled(found.astype(np.float64), np.nan))
 
 
 def _array(source: str, mode: Literal["r"] | None = None) -> NDArray[Any]:
@@ -137,19 +137,22 @@ def _array(source: str, mode: Literal["r"] | None = None) -> NDArray[Any]:
         raise ValueError(f"{source!r} must be an array of numbers as numpy.save writes it, and is not.") from None
 
 
-@contextmanager
-def _parquet(source: str) -> Iterator[Any]:
-    """The file as a table of DuckDB, or a refusal."""
+def _parquet(source: str) -> ParquetFile:
+    """The file, or a refusal."""
+    _duckdb()
+    try:
+        return ParquetFile(Path(source))
+    except (OSError, ValueError):
+        raise ValueError(f"{source!r} cannot be read as Parquet. Check that it is there and whole.") from None
+
+
+def _duckdb() -> Any:
+    """The library, or the line that installs it."""
     try:
         import duckdb
     except ImportError:
         raise MissingExtraError("DuckDB to read Parquet", "db") from None
-    with duckdb.connect() as database:
-        try:
-            table = database.read_parquet(pattern_of(Path(source)))
-        except duckdb.Error:
-            raise ValueError(f"{source!r} cannot be read as Parquet. Check that it is there and whole.") from None
-        yield table
+    return duckdb
 
 
 def _place(names: list[str], column: str | None) -> int:

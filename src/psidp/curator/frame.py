@@ -1,7 +1,8 @@
 """Frames of pandas and Polars as Arrow tables, by their types alone: no cell decides what its column is.
 
-pandas keeps columns of mixed values as Python objects. Each object becomes text by itself; what is no text, number,
-date or the like is missing. A question then reads the column as text, or as the numbers or dates it asks for.
+In pandas one cell decides whether a column holds whole numbers, fractions, truth values, text or Python objects. All of
+these are text here, which a question reads as text or as the numbers or dates it asks for: one rule, whatever the rows
+hold. Each object becomes text by itself; what is no text, number, date or the like is missing.
 """
 
 import datetime
@@ -14,10 +15,13 @@ import numpy as np
 
 from psidp.errors import EngineError
 
-__all__ = ["arrow_frame"]
+__all__ = ["arrow_frame", "readable"]
 
 GUESSING = ("CSV SCAN", "NDJSON SCAN", "JSON SCAN")
 """Parts of a plan of Polars in which types are guessed from rows."""
+
+LONG = 2.0**63
+"""Fractions below this that are whole are whole numbers."""
 
 WIDEST = 1024
 """Bits of a whole number that has a double near it."""
@@ -46,20 +50,40 @@ def arrow_frame(source: Any, declared: Collection[str]) -> tuple[Any, frozenset[
 
 
 def _total(table: Any, untyped: frozenset[str]) -> tuple[Any, frozenset[str]]:
-    """The table with columns that DuckDB reads without a failure by row: no times of seconds or milliseconds, which it
-    multiplies beyond 64 bits, and no text that is no UTF-8, in a dictionary neither."""
+    """The table with columns that DuckDB reads without a failure by row; one that says of no row what it holds is text
+    without a type."""
     import pyarrow as pa
 
-    for i, field in enumerate(table.schema):
-        kind = field.type
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
-            table = table.set_column(i, field.name, table.column(i).cast(kind))
-        if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit in ("s", "ms"):
-            table = table.set_column(i, field.name, _micros(table.column(i)))
-        elif _is_text(table.column(i)) and not _is_valid(table.column(i)):
-            table = table.set_column(i, field.name, _texts(table.column(i).cast(pa.large_binary()).to_pylist()))
-    return table, untyped
+    columns = [readable(column) for column in table.columns]
+    empty = {name for name, column in zip(table.column_names, columns, strict=True) if pa.types.is_null(column.type)}
+    columns = [column.cast(pa.string()) if pa.types.is_null(column.type) else column for column in columns]
+    return pa.Table.from_arrays(columns, table.column_names), untyped | empty
+
+
+def readable(column: Any) -> Any:
+    """A column that DuckDB reads without a failure by row; its type follows from the type that it had.
+
+    DuckDB multiplies times of seconds or milliseconds beyond 64 bits, fails on text that is not UTF-8, and does not
+    know some types of numbers. Of a list or a record a question sees only whether it is missing; no more is kept.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit in ("s", "ms"):
+        return _micros(column)
+    if pa.types.is_float16(kind):
+        return column.cast(pa.float32())
+    if pa.types.is_decimal256(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_nested(kind):
+        empty = pa.scalar({} if pa.types.is_struct(kind) else [], kind)
+        return pc.if_else(column.is_valid(), empty, pa.scalar(None, kind))
+    if _is_text(column) and not _is_valid(column):
+        return _texts(column.cast(pa.large_binary()).to_pylist()).cast(kind)
+    return column
 
 
 def _micros(column: Any) -> Any:
@@ -101,6 +125,8 @@ def _text(value: Any, kind: type) -> str | None:
     if issubclass(kind, int):
         return int.__repr__(value) if int.bit_length(value) <= WIDEST else None
     if issubclass(kind, float):
+        if float.is_integer(value) and abs(value) < LONG:
+            return int.__repr__(int(value))  # pandas makes fractions of whole numbers where one is missing
         text = float.__repr__(value)
         return text if text != "nan" else None
     if issubclass(kind, bytes):
@@ -123,20 +149,29 @@ def _from_pandas(source: Any, declared: Collection[str]) -> tuple[Any, frozenset
     import pyarrow as pa
 
     names = [str(name) for name in source.columns]
-    columns = [_column(source.iloc[:, i], name in declared) for i, name in enumerate(names)]
-    untyped = {name for name, column in zip(names, columns, strict=True) if _is_text(column)}
+    series = [source.iloc[:, i] for i in range(len(names))]
+    columns = [_column(one, name in declared) for name, one in zip(names, series, strict=True)]
+    untyped = {
+        name for name, one, column in zip(names, series, columns, strict=True) if _is_text(column) or _is_plain(one)
+    }
     return pa.Table.from_arrays(columns, names), frozenset(untyped)
 
 
-def _column(series: Any, as_text: bool) -> Any:
-    """A column in the type that its dtype has in Arrow; text where it has none."""
+def _is_plain(series: Any) -> bool:
+    """Whether it holds truth values or numbers of NumPy, which one cell would make another type of them."""
+    return isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf"
+
+
+def _column(series: Any, declared: bool) -> Any:
+    """A column in the type that its dtype has in Arrow, fractions as doubles; text where it has none."""
     import pyarrow as pa
 
-    plain = series.dtype != object and str(series.dtype) != "category" and not as_text
+    typed = series.dtype != object and str(series.dtype) != "category" and (_is_plain(series) or not declared)
     try:
-        kind = pa.Array.from_pandas(series.iloc[:0]).type if plain else None
-        if kind is not None and not pa.types.is_float16(kind) and not isinstance(kind, pa.BaseExtensionType):
-            return pa.Array.from_pandas(series)
+        kind = pa.Array.from_pandas(series.iloc[:0]).type if typed else None
+        if kind is not None and not isinstance(kind, pa.BaseExtensionType):
+            column = pa.Array.from_pandas(series)
+            return column.cast(pa.float64()) if pa.types.is_floating(kind) else column
     except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
         pass
     return _texts(series)
@@ -171,8 +206,8 @@ def _collected(source: Any) -> Any:
 
 
 def _from_polars(source: Any) -> tuple[Any, frozenset[str]]:
-    """Arrow's columns, and text for Python objects, which Arrow does not hold."""
-    objects = [name for name, kind in source.schema.items() if str(kind) == "Object"]
+    """Arrow's columns, and text for Python objects and numbers of 128 bits, which Arrow does not hold."""
+    objects = [name for name, kind in source.schema.items() if str(kind) in ("Object", "Int128", "UInt128")]
     arrow = source.drop(objects).to_arrow()
     for name in objects:
         arrow = arrow.append_column(name, _texts(source[name].to_list()))

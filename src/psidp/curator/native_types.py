@@ -12,7 +12,7 @@ from typing import Any
 
 from psidp.curator.row_sql import ibis_library
 
-__all__ = ["HUGE", "Native", "native_types"]
+__all__ = ["HUGE", "Native", "native_types", "quoted"]
 
 HUGE = "decimal(39, 0)"
 """DuckDB's whole numbers of 128 bits: 39 digits, which no decimal has."""
@@ -99,7 +99,7 @@ def _on_duckdb(backend: Any, columns: Any) -> dict[str, Native]:
 
 def _collated(backend: Any, sql: str, name: str) -> bool:
     """Whether a text has a collation of its own: then it compares with one of these at most."""
-    tests = ", ".join(f"{_quoted(name)} = ('' COLLATE {collation})" for collation in ("nocase", "nfc"))
+    tests = ", ".join(f"{quoted(name)} = ('' COLLATE {collation})" for collation in ("nocase", "nfc"))
     try:
         backend.con.execute(
             f"DESCRIBE SELECT {tests} FROM ({sql})"
@@ -109,7 +109,8 @@ def _collated(backend: Any, sql: str, name: str) -> bool:
     return False
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name in SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -124,7 +125,7 @@ def _on_postgres(backend: Any, columns: Any) -> dict[str, Native]:
     """Every text is cast to plain text; its collation, and whether that tells all texts apart, are asked besides."""
     kinds, sql, asked = columns.schema(), backend.compile(columns), []
     for place, (name, kind) in enumerate(kinds.items()):
-        none = f"(SELECT {_quoted(name)}{'::text' if kind.is_string() else ''} FROM ({sql}) AS t LIMIT 0)"
+        none = f"(SELECT {quoted(name)}{'::text' if kind.is_string() else ''} FROM ({sql}) AS t LIMIT 0)"
         exact = f"(SELECT collisdeterministic FROM pg_collation WHERE oid = pg_collation_for({none})::regcollation)"
         text = f"pg_collation_for({none}), {exact}" if kind.is_string() else "NULL, TRUE"
         asked.append(f"(SELECT pg_typeof({none})::text, {text}, {place})")

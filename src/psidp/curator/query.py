@@ -312,8 +312,8 @@ def _check_unit_column(unit: str, schema: Any) -> None:
     need_column(unit, schema, "unit")
     if schema[unit].is_floating():
         raise TypeError(
-            f"unit must be a column of whole numbers, text or the like, got {unit!r} of {schema[unit]}. Where pandas "
-            f'made fractions of whole numbers because some are missing: frame.astype({{{unit!r}: "Int64"}}).'
+            f"unit must be a column of whole numbers, text or the like, got {unit!r} of {schema[unit]}. Give a view in "
+            "which it is one of these."
         )
     kind = schema[unit]
     if not any(getattr(kind, f"is_{name}")() for name in UNITS):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from psidp.curator.engine import Engine, silenced
+from psidp.curator.engine import Engine
 
 __all__ = ["creation", "stored"]
 
@@ -25,7 +25,7 @@ def stored(engine: Engine, name: str, expression: Any) -> Iterator[None]:
     text = creation(engine, name, expression)
     frames: list[Any] = []
     try:
-        silenced(engine.name, lambda: _create(engine, name, expression, text, frames))
+        engine.run(lambda: _create(engine, name, expression, text, frames))
         yield
     finally:
         with suppress(Exception):
