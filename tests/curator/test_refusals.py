@@ -149,7 +149,7 @@ def test_a_ledger_is_not_its_path():
 def test_units_must_be_a_column_that_tells_people_apart(tmp_path):
     units = (
         ("nobody", "unit must be a column"),
-        ("score", "whole numbers, text .*Int64"),
+        ("score", "whole numbers, text .* Give a view"),
         ("tags", "not told apart in one way"),
     )
     for unit, words in units:
