@@ -39,6 +39,7 @@ TORCH = re.compile(r"^(import|from) (torch|triton|opacus|transformers|peft)\b", 
 NEED_TORCH = {path for path in (*ROOT.glob("tests/**/*.py"), *ROOT.glob("src/psidp/bridges/**/*.py"))
               if TORCH.search(path.read_text(encoding="utf-8"))}  # fmt: skip
 SERVERS = {"server", "postgres", "postgresql", "spark", "chromium", "served", "tab"}
+SPARK_CAMPAIGNS = {"conditions", "neighbours"}
 LONGEST = (
     "spark",
     "tests/test_fuzz.py",
@@ -89,7 +90,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path in NEED_TORCH or {*item.fixturenames, *_chosen(item)} & SERVERS:
             item.add_marker(pytest.mark.slow)
-    items.sort(key=lambda item: LONGEST.index(group) if (group := _group(item.nodeid)) in LONGEST else len(LONGEST))
+    items.sort(key=lambda item: _turn(item.nodeid))
 
 
 def pytest_xdist_make_scheduler(config, log):
@@ -105,10 +106,19 @@ def pytest_xdist_make_scheduler(config, log):
     return Groups(config, log)
 
 
+def _turn(nodeid):
+    """When a test's group begins."""
+    names = {_group(nodeid), nodeid.partition("::")[0]}
+    return next((turn for turn, name in enumerate(LONGEST) if name in names), len(LONGEST))
+
+
 def _group(nodeid):
     """The group of tests that share a process."""
     file, _, rest = nodeid.partition("::")
-    return "spark" if {"spark", "sparks"} & set(re.split(r"[^a-z]", rest)) else file
+    words = set(re.split(r"[^a-z]", rest))
+    if file == "tests/test_fuzz.py":  # campaigns share nothing but Spark
+        return "spark" if words & SPARK_CAMPAIGNS else nodeid
+    return "spark" if words & {"spark", "sparks"} else file
 
 
 def _chosen(item):
