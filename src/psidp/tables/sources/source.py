@@ -1,0 +1,61 @@
+"""Source: a table where it lies, with its schema. Opening looks at names and types, never at rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..engines.base import Dialect, Engine
+from ..types import DECLARED, Type
+
+__all__ = ["Source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table of an engine.
+
+    Args:
+        engine: where it is. text: what stands after FROM: a quoted name, or a SELECT in parentheses.
+        schema: the types of its columns, in their order. untyped: columns of text without a type of their own (CSV,
+            pandas), which are read as what a question takes them for.
+        name: what the table is called in the ledger; "" for a frame. place: where the rows lie, in words for an
+            approval. home: which table it is, whatever files are added to a list of them later, for a stream.
+    """
+
+    engine: Engine
+    text: str
+    schema: Mapping[str, Type]
+    untyped: frozenset[str] = frozenset()
+    name: str = ""
+    place: str = ""
+    home: str = ""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How SQL over its columns is written."""
+        return self.engine.dialect(self)
+
+    def with_columns(self, columns: Mapping[str, tuple[str, Type]]) -> "Source":
+        """The same rows with these columns, each given in SQL over `source` and by its type; a column of the same name
+        is replaced. Such columns have a type."""
+        if not columns:
+            return self
+        dialect = self.dialect
+        schema = {**self.schema, **{name: kind for name, (_, kind) in columns.items()}}
+        texts = [f"{columns[n][0]} AS {dialect.quoted(n)}" if n in columns else dialect.column(n) for n in schema]
+        text = f"(SELECT {', '.join(texts)} FROM {self.text} AS source)"
+        return replace(self, text=text, schema=schema, untyped=self.untyped - set(columns))
+
+    def reading(self, kinds: Mapping[str, str]) -> "Source":
+        """The same with untyped columns read as "int64", "float64", ...: values that cannot be parsed are missing.
+        Columns with a type of their own are left as they are."""
+        dialect = self.dialect
+        read = {
+            name: (dialect.parsed(dialect.column(name), kind), DECLARED[kind])
+            for name, kind in kinds.items()
+            if name in self.untyped
+        }
+        return self.with_columns(read)
+
+    def close(self) -> None:
+        """End the connection, if it was opened for this table."""
+        self.engine.close()
