@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 __all__ = ["DECLARED", "Type"]
 
@@ -59,7 +60,7 @@ class Type:
     @property
     def boundless(self) -> bool:
         """Whether it is a decimal that can have more digits than doubles reach."""
-        return self.kind == "decimal" and (self.precision is None or self.precision > 300 or not (self.scale or 0) >= 0)
+        return self.kind == "decimal" and not 0 <= (self.scale or 0) <= (self.precision or inf) <= 300
 
     @property
     def ends(self) -> tuple[int, int]:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..engines.base import Dialect, Engine
-from ..types import DECLARED, Type
+from psidp.tables.engines.base import Dialect, Engine
+from psidp.tables.types import DECLARED, Type
 
 __all__ = ["Source"]
 
@@ -34,23 +34,26 @@ class Source:
         """How SQL over its columns is written."""
         return self.engine.dialect(self)
 
-    def with_columns(self, columns: Mapping[str, tuple[str, Type]]) -> "Source":
+    def with_columns(
+        self, columns: Mapping[str, tuple[str, Type]], *, untyped: frozenset[str] | None = None
+    ) -> "Source":
         """The same rows with these columns, each given in SQL over `source` and by its type; a column of the same name
-        is replaced. Such columns have a type."""
+        is replaced. By default such columns have a type; `untyped` names all columns that have none."""
         if not columns:
             return self
+        untyped = self.untyped - set(columns) if untyped is None else untyped
         dialect = self.dialect
         schema = {**self.schema, **{name: kind for name, (_, kind) in columns.items()}}
         texts = [f"{columns[n][0]} AS {dialect.quoted(n)}" if n in columns else dialect.column(n) for n in schema]
         text = f"(SELECT {', '.join(texts)} FROM {self.text} AS source)"
-        return replace(self, text=text, schema=schema, untyped=self.untyped - set(columns))
+        return replace(self, text=text, schema=schema, untyped=untyped)
 
     def reading(self, kinds: Mapping[str, str]) -> "Source":
         """The same with untyped columns read as "int64", "float64", ...: values that cannot be parsed are missing.
         Columns with a type of their own are left as they are."""
         dialect = self.dialect
         read = {
-            name: (dialect.parsed(dialect.column(name), kind), DECLARED[kind])
+            name: (dialect.read(dialect.column(name), kind), DECLARED[kind])
             for name, kind in kinds.items()
             if name in self.untyped
         }
