@@ -1,0 +1,132 @@
+"""What measures of clipped values have in common: a column, and public bounds that are given or chosen privately."""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar, Protocol, Self
+
+from psidp.tables.measures.base import Base, Option, is_real, named, number
+
+__all__ = ["EXAMPLE_ROWS", "EXAMPLE_WIDTH", "Bounded", "check_bounds", "column_and_bounds", "digits", "example_words"]
+
+EXAMPLE_ROWS, EXAMPLE_WIDTH = 10_000, 100.0
+"""Rows of a group and width of bounds that a plan's examples suppose."""
+
+LARGEST = 2.0**850
+
+
+class Found(Protocol):
+    """Bounds that were chosen, and how much they raise a value and lower it on average over all rows."""
+
+    lower: float
+    upper: float
+    taken: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded(Base):
+    """Values of a column, clipped to [lower, upper]. Bounds that are to be chosen stand as -1 and 1."""
+
+    column: str
+    lower: float = None  # type: ignore[assignment]  # what is missing is refused with the cure
+    upper: float = None  # type: ignore[assignment]
+    bounds: str | None = None
+
+    squares: ClassVar[bool] = False
+    """Whether it is clipped squares about the mean that bias it, and not the values themselves."""
+
+    def __post_init__(self) -> None:
+        named(self.column)
+        lower, upper = check_bounds(self.column, self.lower, self.upper, self.bounds)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} of {self.column}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.column,)
+
+    @property
+    def half(self) -> float:
+        """Half of the width of the bounds."""
+        return (self.upper - self.lower) / 2.0
+
+    def bounded(self, found: Found, *, noise: float, groups: int, whole: bool) -> Self:
+        """The same with bounds that were chosen; `noise`: of a total in rows' worth; `whole`: of integers."""
+        cls: Any = type(self)
+        made: Self = cls(self.column, found.lower, found.upper, "chosen")
+        return made
+
+    def details(self) -> list[str]:
+        known = [] if self.chooses_bounds else [f"lower {self.lower:g}", f"upper {self.upper:g}"]
+        return [*known, *([f"bounds {self.bounds}"] if self.bounds else [])]
+
+    def clipped_words(self) -> str:
+        return "" if self.chooses_bounds else f"{self.column!r} {bounds_in_words(self.lower, self.upper)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        known = Base.to_dict(self)
+        if self.bounds == "auto":
+            del known["lower"], known["upper"]
+        return known
+
+    @classmethod
+    def options(cls) -> tuple[Option, ...]:
+        return (Option(cls.kind, "column:lower:upper, or column:auto", cls.parse),)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """column:lower:upper, or column:auto."""
+        column, colon, last = text.rpartition(":")
+        if not colon:
+            raise ValueError(
+                "a bounded column must be column:lower:upper, such as cost:0:5000, or column:auto where nobody knows "
+                f"its bounds, got {text!r}."
+            )
+        return cls(column, bounds="auto") if last == "auto" and column else cls(*column_and_bounds(text))
+
+
+def column_and_bounds(text: str) -> tuple[str, float, float]:
+    """column:lower:upper; the column itself may contain colons."""
+    parts = text.rsplit(":", 2)
+    if len(parts) != 3:
+        raise ValueError(f"a bounded column must be column:lower:upper, such as cost:0:5000, got {text!r}.")
+    return parts[0], number(parts[1], text), number(parts[2], text)
+
+
+def check_bounds(column: str, lower: Any, upper: Any, bounds: Any) -> tuple[float, float]:
+    """The bounds as floats, or -1 and 1 where they are to be chosen; refused where they are neither."""
+    if bounds is not None and bounds != "chosen":
+        if bounds != "auto" or lower is not None or upper is not None:
+            raise ValueError(
+                f'bounds of {column!r} must be given as lower and upper, or be "auto", not both, got bounds={bounds!r}.'
+            )
+        return -1.0, 1.0
+    if lower is None or upper is None:
+        raise ValueError(f'bounds of {column!r} must be given as lower and upper, or be chosen: bounds="auto".')
+    if not (is_real(lower) and is_real(upper) and -inf < lower < upper < inf):
+        raise ValueError(
+            f"bounds of {column!r} must be finite numbers with lower < upper, got lower={lower!r}, upper={upper!r}."
+        )
+    if not (max(abs(lower), abs(upper)) <= LARGEST and float(upper) - float(lower) >= 1.0 / LARGEST):
+        raise ValueError(f"bounds of {column!r} must lie in 2^-850 to 2^850, got lower={lower}, upper={upper}.")
+    return float(lower), float(upper)
+
+
+def bounds_in_words(lower: float, upper: float) -> str:
+    """How values beyond the bounds count."""
+    return f"below {lower:.6g} counts as {lower:.6g}, above {upper:.6g} as {upper:.6g}"
+
+
+def example_words(what: str, off: float, grows: str, times: int) -> str:
+    """What a plan says of an error that grows with bounds that are to be chosen."""
+    also, both = (f" and a contribution of {times}", " and with the contribution") if times > 1 else ("", "")
+    about = f"{what.format(also=also)} is off by about {digits(off, 2)}"
+    return f"Bounds are chosen. For example, with bounds {about}; that grows with {grows}{both}."
+
+
+def digits(value: float, places: int) -> str:
+    """A number with so many digits, and no power of ten."""
+    return f"{float(f'{value:.{places}g}'):,.15g}"
