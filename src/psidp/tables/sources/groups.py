@@ -1,0 +1,265 @@
+"""Public groups: those that are known without the data, in whatever form they are given, as tuples of plain values."""
+
+import csv
+import datetime
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from psidp.tables.columns import check_key
+from psidp.tables.sources.files import files_of, is_paths, open_files
+from psidp.tables.sources.source import Source
+from psidp.tables.types import Type
+
+__all__ = [
+    "Key", "key_from_text", "key_tuples", "key_types", "keys_from_text", "plain_key", "public_groups",
+    "refuse_own_groups",
+]  # fmt: skip
+
+Key = tuple[Any, ...]
+
+MOST_GROUPS = 10_000_000
+
+PARSERS: Mapping[str, Callable[[str], Any]] = {
+    "boolean": lambda word: {"true": True, "false": False}[word.lower()],
+    "integer": int,
+    "date": datetime.date.fromisoformat,
+    "timestamp": datetime.datetime.fromisoformat,
+    "decimal": Decimal,
+}
+"""How a key is read from text, by the kind of its column."""
+
+READ_AS = ((bool, "boolean"), (int, "int64"), (datetime.datetime, "timestamp"), (datetime.date, "date"))
+
+
+def public_groups(groups: Any, by: Sequence[str], schema: Mapping[str, Type]) -> tuple[Key, ...]:
+    """The given groups as tuples of plain values, each of its column's type, in their order and without repetition.
+
+    Args:
+        groups: a list of values, or of tuples where there are several columns; a dict from column to its values, all
+            combinations of which are groups; an Enum; a frame with those columns; a .csv or .parquet file.
+    """
+    given = list(dict.fromkeys(_as_tuples(groups, by, schema)))
+    if not 0 < len(given) <= MOST_GROUPS:
+        raise ValueError(f"groups must be 1 to {MOST_GROUPS:,} groups, got {len(given)}.")
+    checked = (tuple(_checked(value, name, schema[name]) for value, name in zip(key, by, strict=True)) for key in given)
+    return tuple(dict.fromkeys(checked))
+
+
+def key_tuples(groups: Any, by: Sequence[str], schema: Mapping[str, Type]) -> list[Key]:
+    """The given groups as tuples of plain values, before they are checked against the types of their columns."""
+    return [tuple(map(plain_key, key)) for key in _as_tuples(groups, by, schema)]
+
+
+def key_types(groups: Iterable[Sequence[Any]], by: Sequence[str], untyped: Iterable[str]) -> dict[str, str]:
+    """The types in which untyped columns are compared with groups: those of the groups, where all have one."""
+    columns = dict(zip(by, zip(*groups, strict=True), strict=False))
+    found = {}
+    for name in untyped:
+        values = [value for value in columns.get(name, ()) if value is not None]
+        kinds = (kind for type_, kind in READ_AS if values and all(isinstance(value, type_) for value in values))
+        if (kind := next(kinds, None)) is not None:
+            found[name] = kind
+    return found
+
+
+def _as_tuples(groups: Any, by: Sequence[str], schema: Mapping[str, Type]) -> Iterable[Key]:
+    """Groups in any form, as tuples."""
+    if isinstance(groups, type) and issubclass(groups, Enum):
+        groups = [member.value for member in groups]
+    if isinstance(groups, Mapping):
+        if set(groups) != set(by):
+            raise _other_columns(by, groups)
+        return product(*(list(groups[name]) for name in by))
+    if isinstance(groups, str | Path):
+        return _in_file(Path(groups), by, schema)
+    if hasattr(groups, "columns") or hasattr(groups, "column_names"):
+        names = list(getattr(groups, "column_names", getattr(groups, "columns", [])))
+        if not set(by) <= set(names):
+            raise _other_columns(by, names)
+        return zip(*(values_of(groups[name]) for name in by), strict=True)
+    if not isinstance(groups, Iterable):
+        raise TypeError(f"groups must be a list of values or tuples, a frame or a file, got {type(groups).__name__}.")
+    return [_tuple(key, by) for key in groups]
+
+
+def _other_columns(by: Sequence[str], names: Iterable[Any]) -> ValueError:
+    shown = ", ".join(map(repr, names)) or "none"
+    return ValueError(f"groups must have the columns {', '.join(map(repr, by))}, got {shown}.")
+
+
+def _in_file(path: Path, by: Sequence[str], schema: Mapping[str, Type]) -> list[Key]:
+    """The groups in a file; text of a CSV is read in the type of its column, and an empty cell as NULL."""
+    if path.suffix.lower() == ".parquet" and path.is_file():
+        source = open_files(path, None)
+        try:
+            if not set(by) <= set(source.schema):
+                raise _other_columns(by, source.schema)
+            columns = ", ".join(source.dialect.column(name) for name in by)
+            return source.engine.rows(f"SELECT {columns} FROM {source.text} AS source")
+        finally:
+            source.close()
+    if not (path.suffix.lower() == ".csv" and path.is_file()):
+        raise ValueError(f"groups must be values, a frame, or a .csv or .parquet file that exists, got {str(path)!r}.")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    if not rows or not set(by) <= set(rows[0]):
+        raise _other_columns(by, rows[0] if rows else ())
+    return [tuple(key_from_text(row[name] or "", name, schema[name]) for name in by) for row in rows]
+
+
+def key_from_text(text: str, name: str, kind: Type) -> Any:
+    """A key's value written as text, in its column's type; an empty text is NULL."""
+    if text == "" or kind.kind not in PARSERS:
+        return text or None
+    try:
+        return PARSERS[kind.kind](text)
+    except (ValueError, KeyError, ArithmeticError):
+        raise ValueError(f"groups of {name!r} must be of type {kind}, got {text!r}.") from None
+
+
+def keys_from_text(words: str, name: str, kind: Type) -> list[Any]:
+    """Keys in a list such as A,B,C or 1..12, in their column's type; blanks around them do not count.
+
+    Examples:
+        >>> keys_from_text("1..4", "month", Type("integer", "BIGINT"))
+        [1, 2, 3, 4]
+        >>> keys_from_text('North, "South, harbour"', "branch", Type("text", "VARCHAR"))
+        ['North', 'South, harbour']
+    """
+    first, dots, last = words.partition("..")
+    if dots and all(end.strip().removeprefix("-").isdecimal() for end in (first, last)):
+        if not int(first) <= int(last):
+            raise ValueError(f"groups of {name!r} must count up, such as 1..12, got {words!r}.")
+        return [key_from_text(str(number), name, kind) for number in range(int(first), int(last) + 1)]
+    try:
+        listed = next(csv.reader([words], skipinitialspace=True, strict=True), [""])
+    except csv.Error:
+        raise ValueError(f"groups of {name!r} must close the quotes that they open, got {words!r}.") from None
+    return [key_from_text(word.strip(), name, kind) for word in listed]
+
+
+def _tuple(key: Any, by: Sequence[str]) -> Key:
+    made = tuple(key) if isinstance(key, tuple | list) else (key,)
+    if len(made) != len(by):
+        raise ValueError(f"groups must have {len(by)} values each, one for each of {', '.join(by)}, got {len(made)}.")
+    return made
+
+
+def values_of(column: Any) -> list[Any]:
+    """The values of a frame's column."""
+    return list(column.to_pylist() if hasattr(column, "to_pylist") else column)
+
+
+def plain_key(value: Any) -> Any:
+    """A value as Python has it: out of NumPy or Arrow, NaN and NaT as None, instants in UTC without their zone."""
+    if hasattr(value, "to_pydatetime"):
+        value = None if value != value else value.to_pydatetime()
+    elif hasattr(value, "item") or hasattr(value, "as_py"):
+        value = value.item() if hasattr(value, "item") else value.as_py()
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, Enum):
+        return value.value
+    return value
+
+
+def _checked(given: Any, name: str, kind: Type) -> Any:
+    """One value of a key, if its column can hold it: SQL's cast of another would fail, but only at some row."""
+    value: Any = plain_key(given)
+    if value is None:
+        return None
+    types, words = check_key(name, kind)
+    wide = kind.whole and kind.bits > 64  # DuckDB gives these as decimals
+    wrong = isinstance(value, bool) is not (bool in types) or isinstance(value, datetime.datetime) is not (
+        datetime.datetime in types
+    )
+    if wrong or not isinstance(value, (*types, Decimal) if wide else types):
+        raise TypeError(f"groups of {name!r} must be {words}, got {type(value).__name__}.")
+    if isinstance(value, str) and not _writable(value):
+        raise ValueError(f"groups of {name!r} must be text without NUL and halves of letters, got {value!r}.")
+    if wide or kind.kind == "decimal":
+        return _decimal(value, name, kind, *((38, 0) if wide else (kind.precision, kind.scale)))
+    if kind.whole and not kind.ends[0] <= value <= kind.ends[1]:
+        raise ValueError(f"groups of {name!r} must fit into {kind}, got {value}.")
+    return value
+
+
+def _writable(text: str) -> bool:
+    """Whether every engine can hold a text."""
+    return "\0" not in text and text.encode(errors="ignore").decode() == text
+
+
+def _decimal(value: Any, name: str, kind: Type, precision: int | None, scale: int | None) -> Decimal:
+    """A decimal of this many digits."""
+    number = Decimal(str(value))
+    steps = Fraction(number) * 10 ** (scale or 0) if number.is_finite() else None
+    if steps is None or (precision is not None and not (steps.denominator == 1 and abs(steps) < 10**precision)):
+        raise ValueError(f"groups of {name!r} must fit into {kind}, got {value}.")
+    return number
+
+
+def refuse_own_groups(groups: Any, by: Sequence[str], source: Source, given: Any) -> None:
+    """Refuse groups that come from the table itself: each would be released merely because it is in the data.
+
+    Seen are the table's own files, and frames and columns that lie in the memory of the frame it was opened from
+    (`given`). A list of the values that occur cannot be told from a public one.
+    """
+    if _same_file(groups, given) or _shared(groups, by, given):
+        raise ValueError(
+            "groups must not come from the table itself: a group would be shown merely because somebody is in it. Give "
+            "those that are known without it, or psidp.PrivateGroups(kappa=..., at_most=...) to choose them privately."
+        )
+
+
+def _same_file(groups: Any, given: Any) -> bool:
+    """Whether groups are one of the table's files."""
+    if not (isinstance(groups, str | Path) and is_paths(given)):
+        return False
+    one, files = Path(groups), [Path(given)] if isinstance(given, str | Path) else []
+    with suppress(ValueError, OSError):
+        files = [*files, *files_of(given)]
+    return one in files or (one.is_file() and any(file.is_file() and one.samefile(file) for file in files))
+
+
+def _shared(groups: Any, by: Sequence[str], given: Any) -> bool:
+    """Whether a frame or column lies in the memory of the frame that is asked about."""
+    if groups is given and groups is not None:
+        return True
+    frames = groups.values() if isinstance(groups, Mapping) else [groups[n] for n in by if _has(groups, n)] or [groups]
+    with suppress(Exception):  # text that is not UTF-8, say; its error would quote the cell
+        own = {place for name in by if _has(given, name) for place in _places(given[name])}
+        return any(_places(column) & own for column in frames)
+    return False
+
+
+def _has(frame: Any, name: str) -> bool:
+    """Whether it is a frame with such a column."""
+    names: Any = getattr(frame, "column_names", getattr(frame, "columns", ()))
+    return hasattr(frame, "__getitem__") and name in list(names)
+
+
+def _places(column: Any) -> set[int]:
+    """Where in memory a column's values lie; empty where that is not known."""
+    array = getattr(column, "array", column)  # pandas
+    if hasattr(array, "__arrow_array__"):
+        array = array.__arrow_array__()
+    elif hasattr(array, "to_arrow"):  # Polars
+        array = array.to_arrow(compat_level=sys.modules["polars"].CompatLevel.newest())
+    chunks = getattr(array, "chunks", [array])
+    if all(hasattr(chunk, "buffers") for chunk in chunks):
+        return {buffer.address for chunk in chunks for buffer in chunk.buffers() if buffer is not None and buffer.size}
+    if isinstance(array, np.ndarray) or hasattr(array, "to_numpy"):
+        values = array if isinstance(array, np.ndarray) else array.to_numpy()
+        return {int(values.__array_interface__["data"][0])} if values.size else set()
+    return set()
