@@ -11,7 +11,7 @@ from psidp.tables.measures.count import Count
 from psidp.tables.measures.distinct import Distinct
 from psidp.tables.measures.histogram import Histogram
 from psidp.tables.measures.mean import Mean
-from psidp.tables.measures.quantile import MAX, MIN, Quantiles, extreme
+from psidp.tables.measures.quantiles import MAX, MIN, Quantiles, extreme
 from psidp.tables.measures.ratio import Ratio
 from psidp.tables.measures.sum import Sum
 from psidp.tables.measures.top import Top

@@ -34,6 +34,7 @@ class Binned(Base):
     column: str
     edges: tuple[float, ...] = ()
 
+    binned: ClassVar[bool] = True
     ordered: ClassVar[bool] = False
     """Whether cumulative counts are what is asked of the bins."""
 

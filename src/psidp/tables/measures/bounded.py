@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 from psidp.tables.measures.base import Base, Option, is_real, named, number
 
@@ -30,9 +30,6 @@ class Bounded(Base):
     lower: float = None  # type: ignore[assignment]  # what is missing is refused with the cure
     upper: float = None  # type: ignore[assignment]
     bounds: str | None = None
-
-    squares: ClassVar[bool] = False
-    """Whether it is clipped squares about the mean that bias it, and not the values themselves."""
 
     def __post_init__(self) -> None:
         named(self.column)
