@@ -16,12 +16,13 @@ from psidp.symbols import symbol
 from psidp.tables.ask import Ask, Bins, Contribution, UpTo, check_contribution
 from psidp.tables.choices.groups import PrivateGroups
 from psidp.tables.columns import check_key, need_column
-from psidp.tables.conditions import Condition, readings_words, with_derived
+from psidp.tables.conditions import Condition, readings_words
+from psidp.tables.derived import derived_table
 from psidp.tables.notes import Note
 from psidp.tables.plan import ROWS
 from psidp.tables.price import psi_from_notion
 from psidp.tables.question import Drawn, Priced, Question, prepared
-from psidp.tables.readings import Cube
+from psidp.tables.readings import Cube, binned
 from psidp.tables.sources.groups import key_tuples, key_types, public_groups, refuse_own_groups
 from psidp.tables.sources.source import Source
 from psidp.tables.strategies.image import MOST_COLUMNS
@@ -98,6 +99,19 @@ class CubeQuestion(Question):
             full=lambda: _in_full(priced, self._request(priced)), purpose=purpose, retry_key=retry_key,
         )  # fmt: skip
 
+    def check_quantile(self, column: str, by: Sequence[str] = ()) -> None:
+        """Refuse quantiles that the answer would not hold: before it is paid for."""
+        layout: Residual = self.layout
+        try:
+            binned(layout.columns, layout.marginals, column, by)
+        except KeyError as error:
+            raise ValueError(error.args[0]) from None
+        self._check_counts("quantiles")
+
+    def _check_counts(self, what: str) -> None:
+        if not any(counts_rows(ask.measure.vector) for ask in self.asks):
+            raise ValueError(f"{what} must be those of a count: ask for ask.count() too.")
+
     def priced(self, psi: float | None, errors: Errors | None, notions: Mapping[str, Any]) -> Priced:
         """The question at its price; refuses noise that cannot be drawn exactly."""
         given = {name: value for name, value in notions.items() if value is not None}
@@ -121,10 +135,7 @@ class CubeQuestion(Question):
         layout: Residual = self.layout
         if any(ask.contribution == "auto" for ask in self.asks):
             raise ValueError('contribution must be a number where errors are wanted, which depend on it, got "auto".')
-        if not any(counts_rows(ask.measure.vector) for ask in self.asks):
-            raise ValueError(
-                "errors (standard errors that are wanted) must be those of a count: ask for ask.count() too."
-            )
+        self._check_counts("errors (standard errors that are wanted)")
         question = replace(self, layout=replace(layout, errors=tuple(_wanted(layout, errors))))
         psi, within = question.layout.cost(question.at(1.0))
         if not LEAST_PSI <= within <= MOST_PSI:
@@ -222,8 +233,9 @@ def cube_question(
         raise TypeError(
             'columns must map names to public values, such as {"ward": ["A", "B"], "age": ask.bins([0, 18])}.'
         )
-    source, names, asks, known, derived = with_derived(curator.source, tuple(columns), measures, curator.public)
-    given = {n: known.get(n) if v is None else v for n, v in zip(names, columns.values(), strict=True)}
+    derived = derived_table(curator.source, tuple(columns), measures, curator.public)
+    source, asks = derived.source, derived.asks
+    given = {n: derived.values.get(n) if v is None else v for n, v in zip(derived.by, columns.values(), strict=True)}
     reads, cube = _columns(given, source, curator)
     numbers = {name for ask in asks for name in ask.measure.columns if name in source.untyped}
     for column in cube:
@@ -234,12 +246,12 @@ def cube_question(
             )
     read = source.reading(reads | dict.fromkeys(numbers, "float64"))
     asked = tuple(_measure(ask, contribution, read) for ask in asks)
-    wanted = _tables(tables, names)
+    wanted = _tables(tables, derived.by)
     _check_size(wanted, cube, bound)
     counts = all(counts_rows(ask.measure.vector) for ask in asked)
     layout = Residual(cube, wanted, balance, bound, counts=counts)
     rule = None if where is None else Condition.parse(where, source.schema, source.untyped)
-    readings = [*derived, *((name, reads.get(name, "string")) for name in names if name in source.untyped)]
+    readings = [*derived.readings, *((name, reads.get(name, "string")) for name in derived.by if name in source.untyped)]
     readings += rule.readings if rule else ()
     return CubeQuestion(
         asked, layout, rule, float(confidence), float(clipping_share), read, curator, tuple(dict.fromkeys(readings))
@@ -445,7 +457,9 @@ def _notes(priced: Priced) -> tuple[Note, ...]:
         )
         notes.append(Note("given bounds", words))
     for ask in priced.asks:
-        notes += ask.measure.remarks(unit if priced.unit else "", None)
+        words = ask.measure.clipped_words()
+        notes += [Note("given bounds", f"{ask.name}: {words}.")] if words else []
+        notes += ask.measure.remarks(unit if priced.unit else "")
     notes += [Note("readings", readings_words(question.readings))] if question.readings else []
     notes += [missing_units(priced.unit)] if priced.unit else []
     if priced.adjacency == "replace-one":
@@ -484,10 +498,10 @@ def _expected(priced: Priced) -> tuple[ExpectedTable, ...]:
     layout: Residual = priced.layout
     found: list[dict[str, float | dict[int, float]]] = [{} for _ in layout.wanted]
     for ask, noise in zip(priced.asks, priced.noises, strict=True):
-        spread = ask.measure.spread
+        one, most = ask.measure.error_scale, ask.measure.largest_error
         for table, rows in zip(found, noise.errors, strict=True):
-            error = rows * noise.scales[0]
-            table[ask.name] = {r: min(spread.most, spread.one * error / r) for r in ROWS} if spread.ratio else error
+            by_rows = {n: min(most, one * rows / n) for n in ROWS}
+            table[ask.name] = by_rows if ask.measure.spread.ratio else rows * noise.scales[0]
     names = [tuple(layout.columns[i].name for i in table) for table in layout.wanted]
     cells = map(layout.marginals.cells, layout.wanted)
     return tuple(map(ExpectedTable, names, cells, found))

@@ -25,7 +25,7 @@ from psidp.tables.notes import Note
 from psidp.tables.strategies.residual import MOST_CELLS, Column, Product, Residuals, applied, counts_rows
 from psidp.tables.words import flag_notes
 
-__all__ = ["Cube"]
+__all__ = ["Cube", "binned", "placed", "quantile_estimate"]
 
 Floats = NDArray[np.float64]
 Choice = Mapping[str, Any]
@@ -85,7 +85,7 @@ class Cube:
 
         Any table that lies within one that was asked for.
         """
-        place, order = self._place(columns)
+        place, order = placed(self.columns, self.marginals, columns)
         keys = list(product(*(self.columns[i].labels for i in order)))
         shape = tuple(self.columns[i].size for i in place)
         cells = np.arange(prod(shape)).reshape(shape).transpose([place.index(i) for i in order]).reshape(-1)
@@ -100,7 +100,7 @@ class Cube:
         several, or slice(low, high) for all bins between two edges, slice(None, high) from the first. measure: which,
         such as "mean of delay"; defaults to the first.
         """
-        place, _ = self._place(list(where or {}))
+        place, _ = placed(self.columns, self.marginals, list(where or {}))
         return self._read(self._measure(measure), place, self._chosen(place, where or {}))[0]
 
     def ratio(self, part: Choice, whole: Choice, measure: str = "") -> Estimate:
@@ -108,7 +108,7 @@ class Cube:
         m = self._measure(measure)
         if self.measures[m].measure.vector.parts > 1:
             raise ValueError(f"a ratio must be one of counts or sums, got a {self.measures[m].name}.")
-        place, _ = self._place(sorted({*part, *whole}))
+        place, _ = placed(self.columns, self.marginals, sorted({*part, *whole}))
         one, two = self._chosen(place, part), self._chosen(place, whole)
         noisy = self.noisy[m]
         (a, va), (b, vb) = ((float(x.reshape(-1)[0]) for x in noisy.moments(0, place, q)) for q in (one, two))
@@ -125,7 +125,7 @@ class Cube:
         The intervals of a group hold all at once, with the cube's confidence: a band.
         """
         noisy, groups = self.counted, (by,) if isinstance(by, str) else tuple(by)
-        place, i = self._binned(column, groups)
+        place, i = binned(self.columns, self.marginals, column, groups)
         size, edges = self.columns[i].size, self.columns[i].edges
         below, every = np.tril(np.ones((size, size)))[:-1], np.ones((size - 1, size))
         (a, va), (b, vb) = (self._moments(noisy, place, i, questions) for questions in (below, every))
@@ -167,7 +167,7 @@ class Cube:
                 f"at (which quantiles) must be numbers in (0, 1), got at={wanted}. Write 0.9 for the 90th percentile."
             )
         noisy, groups = self.counted, (by,) if isinstance(by, str) else tuple(by)
-        place, i = self._binned(column, groups)
+        place, i = binned(self.columns, self.marginals, column, groups)
         size, edges = self.columns[i].size, np.asarray(self.columns[i].edges)
         lower = np.vstack([np.zeros(size), np.tril(np.ones((size, size)))])
         counts, variances = self._moments(noisy, place, i, lower)
@@ -177,7 +177,7 @@ class Cube:
         for n, below in enumerate(counts):
             flag = count_flag(float(below[-1]), sqrt(float(variances[n, -1])))
             found.append([
-                _quantile(f"quantile {q:.15g} of {column}", edges, below, q, z * error[n], single, flag)
+                quantile_estimate(f"quantile {q:.15g} of {column}", edges, below, q, z * error[n], single, flag)
                 for q, error in zip(wanted, errors, strict=True)
             ])  # fmt: skip
         ranks = Spread(ratio=True, low=edges[0], high=edges[-1], half=float(edges[-1] - edges[0]) / 2.0, ranks=True)
@@ -248,35 +248,11 @@ class Cube:
         found = found if order is None else [found[i] for i in order]
         return [e for (e,) in judged(measure.spread, found, self.lost, self.excess)]
 
-    def _place(self, names: Sequence[str]) -> tuple[Table, list[int]]:
-        """The columns of these names, ascending and in their order; refused where no table has them together."""
-        known = [c.name for c in self.columns]
-        for name in names:
-            if name not in known:
-                raise KeyError(f"no column {name!r} in this cube, which has {', '.join(known)}.")
-        order = [known.index(name) for name in names]
-        place = tuple(sorted(order))
-        if len(set(place)) < len(place):
-            raise ValueError(f"a table must name different columns, got {', '.join(names)}.")
-        if not any(set(place) <= set(table) for table in self.marginals.maximal):
-            raise KeyError(
-                f"no table of this cube holds {', '.join(names)} together. It has "
-                f"{'; '.join(', '.join(known[i] for i in t) for t in self.marginals.maximal[:8])}."
-            )
-        return place, order
-
     def _measure(self, name: str) -> int:
         names = [ask.name for ask in self.measures]
         if name and name not in names:
             raise KeyError(f"no measure {name!r} in this cube, which has {', '.join(names)}.")
         return names.index(name) if name else 0
-
-    def _binned(self, column: str, groups: Sequence[str]) -> tuple[Table, int]:
-        """The columns of a distribution by groups, and the number of the one in bins."""
-        place, order = self._place([*groups, column])
-        if not self.columns[order[-1]].edges:
-            raise ValueError(f"column {column!r} must be in bins to have a distribution: ask.ordered(edges).")
-        return place, order[-1]
 
     def _keys(self, place: Table, last: int, groups: Sequence[str]) -> list[tuple[Any, ...]]:
         """Keys of all groups, columns as asked for, in the order of the table's own axes."""
@@ -303,13 +279,41 @@ class Cube:
         return Answer(by, tuple(rows), self.guarantee, self.confidence, notes, self.left, self.stored)
 
 
+def placed(columns: Sequence[Column], marginals: Marginals, names: Sequence[str]) -> tuple[Table, list[int]]:
+    """The columns of these names, ascending and in their order; refused where no table has them together."""
+    known = [c.name for c in columns]
+    for name in names:
+        if name not in known:
+            raise KeyError(f"no column {name!r} in this cube, which has {', '.join(known)}.")
+    order = [known.index(name) for name in names]
+    place = tuple(sorted(order))
+    if len(set(place)) < len(place):
+        raise ValueError(f"a table must name different columns, got {', '.join(names)}.")
+    if not any(set(place) <= set(table) for table in marginals.maximal):
+        raise KeyError(
+            f"no table of this cube holds {', '.join(names)} together. It has "
+            f"{'; '.join(', '.join(known[i] for i in t) for t in marginals.maximal[:8])}."
+        )
+    return place, order
+
+
+def binned(
+    columns: Sequence[Column], marginals: Marginals, column: str, groups: Sequence[str]
+) -> tuple[Table, int]:
+    """The columns of a distribution by groups, and the number of the one in bins."""
+    place, order = placed(columns, marginals, [*groups, column])
+    if not columns[order[-1]].edges:
+        raise ValueError(f"column {column!r} must be in bins to have a distribution: ask.ordered(edges).")
+    return place, order[-1]
+
+
 def _by_group(numbers: Floats, axis: int) -> Floats:
     """Numbers about one column in every group, a group a row."""
     moved = np.moveaxis(numbers, axis, -1)
     return moved.reshape(prod(moved.shape[:-1]), moved.shape[-1])
 
 
-def _quantile(name: str, edges: Floats, below: Floats, q: float, room: Floats, single: float, flag: str) -> Estimate:
+def quantile_estimate(name: str, edges: Floats, below: Floats, q: float, room: Floats, single: float, flag: str) -> Estimate:
     """One quantile: where the rising counts cross, between the edges that noise cannot rule out."""
     balance, j = (below - q * below[-1])[1:-1], np.arange(1, edges.size - 1)  # the outer edges need no proof
     low = float(edges[np.max(j[balance + room[1:-1] < 0.0], initial=0)])
