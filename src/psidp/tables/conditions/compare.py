@@ -11,17 +11,16 @@ from fractions import Fraction
 from math import floor, inf
 from typing import Any
 
-from psidp.tables.types import Type
 from psidp.tables.conditions.tree import Among, Compared, Joined, Known, Sides, Value
+from psidp.tables.types import Type
 
 __all__ = ["MIRRORED", "UnfitError", "among", "between_years", "compare", "compare_sides", "family", "in_utc", "read"]
 
 MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 """The comparison with its sides exchanged, where that is another."""
 
-FAMILIES = {kind: kind for kind in ("boolean", "text", "date", "timestamp")} | {
-    kind: "number" for kind in ("integer", "float", "decimal")
-}
+FAMILIES = dict.fromkeys(("integer", "float", "decimal"), "number")
+FAMILIES |= {kind: kind for kind in ("boolean", "text", "date", "timestamp")}
 LARGEST = 1000
 """Digits before and behind the point of a number that is written out."""
 
@@ -30,7 +29,7 @@ FIRST, LAST = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59
 
 
 class UnfitError(ValueError):
-    """What no engine is sure to compare or compute. Its words, where it has some, say what a condition must do instead."""
+    """What no engine is sure to compare or compute. Its words, if it has some, say what a condition must do instead."""
 
 
 def family(type: Type) -> str:
@@ -74,7 +73,9 @@ def compare_sides(left: Value, operator: str, right: Value) -> Value:
     forms = [(family(of), of.collation, (of.zone, of.digits) if of.kind == "timestamp" else ()) for of in (a, b)]
     if not family(a) or forms[0] != forms[1]:
         raise UnfitError
-    return Sides(left, operator, right)
+    same = (a.kind, a.bits, a.signed, a.precision, a.scale) == (b.kind, b.bits, b.signed, b.precision, b.scale)
+    comparable = (same and a.kind != "float") or (a.whole and b.whole and max(a.bits, b.bits) <= 64)
+    return Sides(left, operator, right, as_doubles=family(a) == "number" and not comparable)
 
 
 def between_years(value: Value) -> Value:

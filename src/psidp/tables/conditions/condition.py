@@ -8,14 +8,17 @@ list (`tree`), each of which has a value for every row on every engine.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from psidp.tables.conditions.reader import Reader
+from psidp.errors import MissingExtraError
 from psidp.tables.conditions.readings import Reading
-from psidp.tables.conditions.text import parse, quoted, shorten
+from psidp.tables.conditions.text import quoted, read_words, shorten
 from psidp.tables.conditions.tree import Joined, Literal, Value
 from psidp.tables.engines.base import Dialect
 from psidp.tables.types import Type
+
+if TYPE_CHECKING:
+    from psidp.tables.conditions.reader import Reader
 
 __all__ = ["Condition", "Derived", "derived_columns"]
 
@@ -50,16 +53,15 @@ class Condition:
         parts: list[tuple[str, Value]] = []
         seen: dict[Reading, None] = {}
         for given in _flat(text, role):
-            made = parse(given, schema, role)
-            if made.name:
-                raise ValueError(
-                    f"{role} must be a condition, and has no name of its own, got AS {shorten(made.name)}."
-                )
-            value = Reader(schema, frozenset(untyped), role, given, seen).truth(made.tree)
-            parts.append((made.canonical, value))
+            words = read_words(given, schema, role)
+            if words.name:
+                name = shorten(words.name)
+                raise ValueError(f"{role} must be a condition, and has no name of its own, got AS {name}.")
+            reader = _reader(schema, untyped, role, given, seen)
+            parts.append((words.canonical, reader.truth(reader.tree(words))))
         if len(parts) == 1:
             return cls(*parts[0], tuple(seen))
-        joined = " and ".join(f"({words})" if " or " in words else words for words, _ in parts)
+        joined = " and ".join(f"({part})" if " or " in part else part for part, _ in parts)
         values = tuple(value for _, value in parts)
         return cls(joined, Joined("AND", values) if values else Literal(True), tuple(seen))
 
@@ -88,9 +90,8 @@ class Derived:
         if not isinstance(text, str):
             raise TypeError(_wanted(role, '"month(visited)"', text))
         seen: dict[Reading, None] = {}
-        made = parse(text, schema, role)
-        value = Reader(schema, frozenset(untyped), role, text, seen).value(made.tree)
-        name = made.name or text.strip()
+        words, reader = read_words(text, schema, role), _reader(schema, untyped, role, text, seen)
+        name = words.name or text.strip()
         if not len(name.encode(errors="replace")) <= LONGEST_NAME:
             raise ValueError(
                 f"{role} must give a derived column a name of at most {LONGEST_NAME} letters, such as "
@@ -98,9 +99,9 @@ class Derived:
             )
         if name in schema:
             raise _taken(role, name)
-        return cls(
-            name, f"{made.canonical} as {quoted(made.name)}" if made.name else made.canonical, value, tuple(seen)
-        )
+        value = reader.value(reader.tree(words))
+        canonical = f"{words.canonical} as {quoted(words.name)}" if words.name else words.canonical
+        return cls(name, canonical, value, tuple(seen))
 
     @property
     def type(self) -> Type:
@@ -141,6 +142,17 @@ def derived_columns(
             raise _taken(role, made.name)
         found[given] = made
     return found
+
+
+def _reader(
+    schema: Mapping[str, Type], untyped: Iterable[str], role: str, text: str, seen: dict[Reading, None]
+) -> "Reader":
+    """What reads a text; sqlglot is loaded where there is one to read."""
+    try:
+        from psidp.tables.conditions.reader import Reader
+    except ImportError:
+        raise MissingExtraError("sqlglot", "db") from None
+    return Reader(schema, frozenset(untyped), role, text, seen)
 
 
 def _defines(text: str) -> bool:

@@ -6,35 +6,34 @@ from itertools import pairwise
 from typing import Any
 
 from psidp.tables.conditions.compare import UnfitError, between_years, compare, family, read
-from psidp.tables.conditions.tree import (
-    BOOLEAN,
-    FLOAT,
-    INTEGER,
-    PARTS,
-    TEXT,
-    Case,
-    Changed,
-    Cut,
-    Day,
-    Length,
-    Like,
-    Nan,
-    Part,
-    Prefix,
-    Value,
-)
+from psidp.tables.conditions.tree import Applied, Case, Joined, Like, Missing, Nan, Not, Value
+from psidp.tables.types import DECLARED
 
-__all__ = ["FUNCTIONS", "call", "choose", "cut", "like"]
+__all__ = ["FUNCTIONS", "PARTS", "call", "choose", "like"]
 
-FUNCTIONS = {
-    **{name: f"{name}(column)" for name in (*PARTS, "date")},
-    "left": "left(text, 2)",
-    "cut": "cut(number, 0, 15, 60)",
-    **{name: f"{name}(column)" for name in ("lower", "upper", "trim", "length", "isnan")},
+PARTS: dict[str, tuple[int, ...] | None] = {
+    "year": None,
+    "quarter": tuple(range(1, 5)),
+    "month": tuple(range(1, 13)),
+    "week": tuple(range(1, 54)),
+    "day": tuple(range(1, 32)),
+    "isoweekday": tuple(range(1, 8)),
+    "hour": tuple(range(24)),
+    "minute": tuple(range(60)),
 }
+"""Parts of dates and instants, and all their values, if few: weeks are those of ISO 8601, weekday 1 is Monday."""
+
+OF_TEXTS = {
+    "lower": "LOWER({0})",
+    "upper": "UPPER({0})",
+    "trim": "TRIM(BOTH ' \t\n\r\v\f' FROM {0})",
+    "length": "CAST(LENGTH({0}) AS BIGINT)",
+}
+FUNCTIONS = {name: f"{name}(column)" for name in (*PARTS, "date", *OF_TEXTS, "isnan")}
+FUNCTIONS |= {"left": "left(text, 2)", "cut": "cut(number, 0, 15, 60)"}
 """All functions, and how they are called."""
 
-OF_TIMES = ("hour", "minute")
+INTEGER, FLOAT, TEXT = (DECLARED[name] for name in ("int64", "float64", "string"))
 LONGEST_PREFIX, MOST_EDGES, LONGEST_PATTERN = 1000, 1000, 1000
 
 
@@ -42,22 +41,25 @@ def call(name: str, value: Value, rest: Sequence[str]) -> Value:
     """A function of a value, and of constants behind it."""
     kind = family(value.type)
     if name == "cut":
-        return cut(value, rest)
+        return _cut(value, rest)
     if bool(rest) is not (name == "left"):
         raise UnfitError
     if name in PARTS or name == "date":
-        if kind not in (("timestamp",) if name in OF_TIMES else ("date", "timestamp")):
+        # Dates outside the years 1 to 9999 have no parts: engines have infinite ones, and read them in different ways.
+        if kind not in (("timestamp",) if name in ("hour", "minute") else ("date", "timestamp")):
             raise UnfitError
-        return Part(value, name, between_years(value)) if name in PARTS else Day(value, between_years(value))
-    if name == "isnan":
-        if value.type.kind not in ("float", "decimal"):
-            raise UnfitError
+        if name == "date":
+            return Applied(value, "CAST({0} AS DATE)", DECLARED["date"], between_years(value))
+        part = "{weekday}" if name == "isoweekday" else name
+        form = f"CAST(EXTRACT({part} FROM {{0}}) AS BIGINT)"
+        return Applied(value, form, INTEGER, between_years(value), PARTS[name])
+    if name == "isnan" and value.type.kind in ("float", "decimal"):
         return Nan(value)
-    if kind != "text":
+    if name == "isnan" or kind != "text":
         raise UnfitError
-    if name == "length":
-        return Length(value)
-    return _prefix(value, rest) if name == "left" else Changed(value, name)
+    if name == "left":
+        return _prefix(value, rest)
+    return Applied(value, OF_TEXTS[name], INTEGER if name == "length" else value.type)
 
 
 def _prefix(value: Value, rest: Sequence[str]) -> Value:
@@ -65,33 +67,33 @@ def _prefix(value: Value, rest: Sequence[str]) -> Value:
     length = rest[0] if len(rest) == 1 else ""
     if not (value.type.searchable and re.fullmatch("[0-9]{1,4}", length) and 1 <= int(length) <= LONGEST_PREFIX):
         raise UnfitError
-    return Prefix(value, int(length))
+    return Applied(value, f"SUBSTRING({{0}}, 1, {int(length)})", value.type)
 
 
-def cut(value: Value, edges: Sequence[str]) -> Value:
-    """The bin between public edges as text: (-inf, 0), [0, 15), ..., [60, inf)."""
+def _cut(value: Value, edges: Sequence[str]) -> Value:
+    """The bin between public edges as text: (-inf, 0), [0, 15), ..., [60, inf); NULL for a missing value and NaN."""
     if family(value.type) not in ("number", "date", "timestamp") or not 1 <= len(edges) <= MOST_EDGES:
         raise UnfitError
     if not all(a < b for a, b in pairwise(read(value.type, edge) for edge in edges)):
         raise UnfitError(f"cut at edges in increasing order, got {', '.join(edges[:20])}.")
-    ends = ["-inf", *edges, "inf"]
-    labels = tuple(f"{'[' if i else '('}{a}, {b})" for i, (a, b) in enumerate(pairwise(ends)))
-    return Cut(value, tuple(compare(value, "<", edge) for edge in edges), labels)
+    labels = [f"{'[' if i else '('}{a}, {b})" for i, (a, b) in enumerate(pairwise(["-inf", *edges, "inf"]))]
+    cases = [(compare(value, "<", edge), label) for edge, label in zip(edges, labels, strict=False)]
+    bins = Case(tuple(cases), labels[-1], TEXT)
+    return Applied(bins, "{0}", TEXT, Not(Joined("OR", (Missing(value), Nan(value)))), tuple(labels))
 
 
-def choose(branches: Sequence[tuple[Value, Any]], otherwise: Any) -> Value:
+def choose(cases: Sequence[tuple[Value, Any]], otherwise: Any) -> Value:
     """CASE: the constant behind the first condition that holds; constants of one kind, or None for NULL."""
-    results = [value for value in (*(result for _, result in branches), otherwise) if value is not None]
+    results = [value for value in (*(result for _, result in cases), otherwise) if value is not None]
     kinds = {type(value) for value in results}
-    kind = float if kinds == {int, float} else kinds.pop() if len(kinds) == 1 else None
-    if kind is int and all(abs(value) < 2**63 for value in results):
-        return Case(tuple(branches), otherwise, INTEGER)
-    if kind is float and all(abs(float(value)) <= 1e300 for value in results):
-        return Case(tuple(branches), otherwise, FLOAT)
-    if kind is bool:
-        return Case(tuple(branches), otherwise, BOOLEAN)
-    if kind is str and all(read(TEXT, value) == value for value in results):
-        return Case(tuple(branches), otherwise, TEXT)
+    if kinds == {str} and all(read(TEXT, value) == value for value in results):
+        return Case(tuple(cases), otherwise, TEXT)
+    if kinds == {bool}:
+        return Case(tuple(cases), otherwise, DECLARED["boolean"])
+    if kinds == {int} and all(-(2**63) <= value < 2**63 for value in results):
+        return Case(tuple(cases), otherwise, INTEGER)
+    if float in kinds and kinds <= {int, float} and all(abs(float(value)) <= 1e300 for value in results):
+        return Case(tuple(cases), otherwise, FLOAT)
     raise UnfitError
 
 

@@ -1,4 +1,6 @@
-"""What a text means: sqlglot's tree read node by node into values of the list, each checked against the columns' types.
+"""What a text means: sqlglot's tree read node by node into values of the list, checked against the columns' types.
+
+No SQL of sqlglot is ever run: it casts as it likes, and a cast that fails by a row would tell something about that row.
 
 A word that names a column is that column; constants are read in the type of what they meet. Columns without a type are
 read in the type of the constants that they meet, by what is written and never by their rows.
@@ -9,19 +11,27 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+import sqlglot
 from sqlglot import exp
 
-from psidp.tables.types import Type
 from psidp.tables.conditions import compare as comparing
 from psidp.tables.conditions.compare import MIRRORED, UnfitError, compare_sides, family
-from psidp.tables.conditions.functions import FUNCTIONS, call, choose, like
+from psidp.tables.conditions.functions import FUNCTIONS, PARTS, call, choose, like
 from psidp.tables.conditions.readings import Reading, kind_in_order, read_kind
-from psidp.tables.conditions.text import CONSTANT, FUNCTION, refusal, shorten
-from psidp.tables.conditions.tree import PARTS, Column, Joined, Literal, Missing, Not, Read, Value
+from psidp.tables.conditions.text import CONSTANT, FUNCTION, Text, refusal, shorten, too_deep
+from psidp.tables.conditions.tree import Column, Joined, Literal, Missing, Not, Read, Value
+from psidp.tables.types import Type
 
 __all__ = ["Reader"]
 
-OPERATORS = {exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+OPERATORS: dict[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
 PREDICATES = (*OPERATORS, exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Like, exp.Is)
 ORDERED = ("<", "<=", ">", ">=")
 Made = TypeVar("Made")
@@ -48,6 +58,20 @@ class Reader:
     role: str
     text: str
     seen: dict[Reading, None] = field(default_factory=dict)
+
+    def tree(self, words: Text) -> exp.Expression:
+        """The tree that sqlglot makes of the words; refused if they are more or less than one expression."""
+        try:
+            made = sqlglot.parse_one(f"SELECT {words.marked}")
+        except sqlglot.errors.SqlglotError:
+            raise refusal(self.role, self.text) from None
+        except RecursionError:
+            raise too_deep(self.role) from None
+        clauses = [name for name, value in made.args.items() if value]
+        parts: list[exp.Expression] = made.expressions if isinstance(made, exp.Select) else []
+        if clauses != ["expressions"] or len(parts) != 1:
+            raise refusal(self.role, self.text)
+        return parts[0]
 
     def truth(self, node: exp.Expression) -> Value:
         """A condition: true, false or NULL for each row."""
@@ -186,6 +210,8 @@ class Reader:
         """The text of a constant; an instant's zone is left behind where an untyped column is read without one."""
         if not constant.quoted and constant.text == "null":
             raise ValueError(f"{self.role} must ask for missing values by IS NULL or IS NOT NULL, got = NULL.")
+        if not constant.quoted and constant.text in ("true", "false") and family(given.type) == "text":
+            raise ValueError(f"{self.role} must have text in single quotes, got {constant.text}, which is no text.")
         return comparing.in_utc(constant.text) if untyped and given.type.kind == "timestamp" else constant.text
 
     def _itself(self, node: exp.Expression) -> Value:
@@ -272,7 +298,7 @@ def _constant(node: exp.Expression) -> _Constant | None:
     if isinstance(node, exp.Anonymous) and node.name == CONSTANT:
         return _Constant(node.expressions[0].this, False)
     if isinstance(node, exp.Boolean | exp.Null):
-        return _Constant({True: "true", False: "false"}.get(node.args.get("this"), "null"), False)
+        return _Constant("null" if isinstance(node, exp.Null) else str(node.this).lower(), False)
     return None
 
 

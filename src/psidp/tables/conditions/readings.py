@@ -1,4 +1,4 @@
-"""Readings: as what `where` and `by` read columns that have no type of their own. By what was written, never by rows."""
+"""Readings: as what `where` and `by` read columns without a type of their own. By what was written, never by rows."""
 
 import datetime
 import re

@@ -1,60 +1,18 @@
 """The tree of a condition: frozen values of this list and no others, each of which writes SQL that fails on no row.
 
-A failure would tell, at no cost, that some row made it: so nothing here computes with a cell before comparisons have
+A failure would tell, at no cost, that some row made it. So nothing here computes with a cell before comparisons have
 bounded it, and no engine is left to look for a type that two sides share. Names of columns are written by the dialect.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from psidp.tables.engines.base import Dialect
 from psidp.tables.types import DECLARED, Type
 
-__all__ = [
-    "BOOLEAN",
-    "FLOAT",
-    "INTEGER",
-    "PARTS",
-    "TEXT",
-    "Among",
-    "Case",
-    "Changed",
-    "Column",
-    "Compared",
-    "Cut",
-    "Day",
-    "Joined",
-    "Known",
-    "Length",
-    "Like",
-    "Literal",
-    "Missing",
-    "Nan",
-    "Not",
-    "Part",
-    "Prefix",
-    "Read",
-    "Sides",
-    "Value",
-    "constant",
-]
-
-BOOLEAN, INTEGER, FLOAT, DAY = (DECLARED[name] for name in ("boolean", "int64", "float64", "date"))
-TEXT = DECLARED["string"]
-BLANKS = " \t\n\r\v\f"
-
-PARTS: dict[str, tuple[int, ...] | None] = {
-    "year": None,
-    "quarter": tuple(range(1, 5)),
-    "month": tuple(range(1, 13)),
-    "week": tuple(range(1, 54)),
-    "day": tuple(range(1, 32)),
-    "isoweekday": tuple(range(1, 8)),
-    "hour": tuple(range(24)),
-    "minute": tuple(range(60)),
-}
-"""Parts of dates and instants, and all their values where they are few: weeks are those of ISO 8601, weekday 1 is Monday."""
+__all__ = ["Among", "Applied", "Case", "Column", "Compared", "Joined", "Known", "Like", "Literal", "Missing", "Nan"]
+__all__ += ["Not", "Read", "Sides", "Truth", "Value", "constant"]
 
 
 class Value:
@@ -77,6 +35,17 @@ class Value:
         raise NotImplementedError
 
 
+class Truth(Value):
+    """True, false or NULL."""
+
+    __slots__ = ()
+
+    @property
+    def type(self) -> Type:
+        """Truth values."""
+        return DECLARED["boolean"]
+
+
 def constant(dialect: Dialect, value: Any, type: Type) -> str:
     """A constant of a type in SQL: as text that is cast, so that no engine chooses a type for it."""
     if type.kind == "text":
@@ -85,10 +54,8 @@ def constant(dialect: Dialect, value: Any, type: Type) -> str:
         return "TRUE" if value else "FALSE"
     if type.kind == "float":
         return dialect.real(float(value))
-    if type.boundless:
-        return f"CAST('{value:f}' AS NUMERIC)"
     if type.kind == "decimal":
-        return f"CAST('{value:f}' AS {type.native})"
+        return f"CAST('{value:f}' AS {'NUMERIC' if type.boundless else type.native})"
     if type.kind == "date":
         return f"CAST('{value.date().isoformat()}' AS DATE)"
     if type.kind == "timestamp":
@@ -109,7 +76,7 @@ class Column(Value):
 
 @dataclass(frozen=True, slots=True)
 class Read(Value):
-    """A column of text without a type, read as `kind` of `DECLARED`; NULL where a cell cannot be read so."""
+    """A column of text without a type, read as a type of `DECLARED`; NULL where a cell cannot be read so."""
 
     name: str
     kind: str
@@ -123,55 +90,94 @@ class Read(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Literal(Value):
-    """TRUE or FALSE."""
+class Applied(Value):
+    """A function of a value, NULL where a condition on it does not hold.
 
-    value: bool
-    type: Type = BOOLEAN
+    Args:
+        form: SQL with {0} for the value, an instant as the clock of UTC shows it, so that no connection's zone matters,
+            and {weekday} for the dialect's word. inside: the condition, if there is one.
+    """
+
+    value: Value
+    form: str
+    type: Type
+    inside: Value | None = None
+    values: tuple[Any, ...] | None = None
 
     def sql(self, dialect: Dialect) -> str:
-        return "TRUE" if self.value else "FALSE"
+        text = self.value.sql(dialect)
+        made = self.form.format(dialect.in_utc(text) if self.value.type.zone else text, weekday=dialect.weekday)
+        return made if self.inside is None else f"CASE WHEN {self.inside.sql(dialect)} THEN {made} END"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared(Value):
-    """A value and a constant of its own type. NaN is as in Python: unequal to every number, and neither above nor below."""
+class Case(Value):
+    """The constant behind the first condition that holds, of `cases` and then of `otherwise`; None is NULL."""
+
+    cases: tuple[tuple[Value, Any], ...]
+    otherwise: Any
+    type: Type
+
+    @property
+    def values(self) -> tuple[Any, ...] | None:
+        results = (*(result for _, result in self.cases), self.otherwise)
+        return None if self.type.kind == "float" else tuple(dict.fromkeys(results))
+
+    def sql(self, dialect: Dialect) -> str:
+        null = f"CAST(NULL AS {dialect.type(self.type.kind).native})"
+        results = (*(result for _, result in self.cases), self.otherwise)
+        *written, other = [null if value is None else constant(dialect, value, self.type) for value in results]
+        return dialect.cases(
+            [(rule.sql(dialect), value) for (rule, _), value in zip(self.cases, written, strict=True)], other
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Truth):
+    """TRUE or FALSE."""
+
+    value: bool
+
+    def sql(self, dialect: Dialect) -> str:
+        return constant(dialect, self.value, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(Truth):
+    """A value and a constant of its own type. NaN is as in Python: equal to no number, nor above or below."""
 
     value: Value
     operator: str
     constant: Any
-    type: Type = BOOLEAN
 
     def sql(self, dialect: Dialect) -> str:
         of, text = self.value.type, _number(self.value, dialect)
-        made = f"{text} {_sign(self.operator)} {constant(dialect, self.constant, of)}"
+        made = f"{text} {self.operator.replace('!=', '<>')} {constant(dialect, self.constant, of)}"
         nan = dialect.nan(text, of) if self.operator in (">", ">=") else ""  # engines have NaN above all numbers
         return f"({made} AND NOT {nan})" if nan else f"({made})"
 
 
 @dataclass(frozen=True, slots=True)
-class Known(Value):
-    """The same truth for every number that a value can be, NULL where it is NULL: n < 300 for numbers of 8 bits."""
+class Known(Truth):
+    """The same truth for all numbers that a value can be, NULL where it is NULL: n < 300 where n has 8 bits."""
 
     value: Value
     truth: bool
     of_nan: bool
-    type: Type = BOOLEAN
 
     def sql(self, dialect: Dialect) -> str:
         text = self.value.sql(dialect)
         nan = dialect.nan(text, self.value.type) if self.of_nan is not self.truth else ""
-        made = "TRUE" if self.truth else "FALSE"
-        return f"CASE WHEN {text} IS NOT NULL THEN {f'NOT {nan}' if self.truth and nan else nan or made} END"
+        made = (f"NOT {nan}" if self.truth else nan) if nan else constant(dialect, self.truth, self.type)
+        return f"CASE WHEN {text} IS NOT NULL THEN {made} END"
 
 
 @dataclass(frozen=True, slots=True)
-class Among(Value):
+class Among(Truth):
     """Whether a value is one of some constants of its own type."""
 
     value: Value
     constants: tuple[Any, ...]
-    type: Type = BOOLEAN
 
     def sql(self, dialect: Dialect) -> str:
         listed = ", ".join(constant(dialect, value, self.value.type) for value in self.constants)
@@ -179,49 +185,40 @@ class Among(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Sides(Value):
-    """Two values of one row: of one type as they are, numbers of different types as doubles. NaN is as in Python."""
+class Sides(Truth):
+    """Two values of one row, as they are or `as_doubles`. NaN is as in Python."""
 
     left: Value
     operator: str
     right: Value
-    type: Type = BOOLEAN
+    as_doubles: bool
 
     def sql(self, dialect: Dialect) -> str:
-        a, b = self.left.type, self.right.type
-        whole = a.whole and b.whole and max(a.bits, b.bits) <= 64
-        as_it_is = not (a.numeric and b.numeric) or whole or (replace(a, native=b.native) == b and a.kind != "float")
-        left, right = self.left.sql(dialect), self.right.sql(dialect)
-        nans = [nan for text, of in ((left, a), (right, b)) if (nan := dialect.nan(text, of))]
-        there = f"{left} IS NOT NULL AND {right} IS NOT NULL"
-        if not as_it_is:
-            left, right = dialect.as_double(left, a), dialect.as_double(right, b)
-        made = f"{left} {_sign(self.operator)} {right}"
+        sides = [(side.sql(dialect), side.type) for side in (self.left, self.right)]
+        nans = [nan for text, of in sides if (nan := dialect.nan(text, of))]
+        left, right = (dialect.as_double(text, of) if self.as_doubles else text for text, of in sides)
+        made = f"{left} {self.operator.replace('!=', '<>')} {right}"
         if not nans:
             return f"({made})"
-        with_nan = (
-            f"{made} OR {' OR '.join(nans)}" if self.operator == "!=" else f"{made} AND NOT {' AND NOT '.join(nans)}"
-        )
-        return f"CASE WHEN {there} THEN ({with_nan}) END"
+        made = " OR ".join((made, *nans)) if self.operator == "!=" else " AND NOT ".join((made, *nans))
+        return f"CASE WHEN {' AND '.join(f'{text} IS NOT NULL' for text, _ in sides)} THEN {made} END"
 
 
 @dataclass(frozen=True, slots=True)
-class Missing(Value):
+class Missing(Truth):
     """Whether a value is NULL; NaN is not."""
 
     value: Value
-    type: Type = BOOLEAN
 
     def sql(self, dialect: Dialect) -> str:
         return f"({self.value.sql(dialect)} IS NULL)"
 
 
 @dataclass(frozen=True, slots=True)
-class Nan(Value):
+class Nan(Truth):
     """Whether a number is NaN; NULL where it is NULL."""
 
     value: Value
-    type: Type = BOOLEAN
 
     def sql(self, dialect: Dialect) -> str:
         text = self.value.sql(dialect)
@@ -229,12 +226,11 @@ class Nan(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Like(Value):
+class Like(Truth):
     """Whether a text is like a pattern: its letters, and for each whether it is a wildcard."""
 
     value: Value
     pattern: tuple[tuple[str, bool], ...]
-    type: Type = BOOLEAN
 
     def sql(self, dialect: Dialect) -> str:
         # What escapes a letter by default differs (DuckDB: nothing; PostgreSQL, Spark: a backslash), so it is given.
@@ -243,152 +239,24 @@ class Like(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Joined(Value):
+class Joined(Truth):
     """Conditions joined by AND or by OR."""
 
     word: str
     parts: tuple[Value, ...]
-    type: Type = BOOLEAN
 
     def sql(self, dialect: Dialect) -> str:
         return _in_halves(f" {self.word} ", [part.sql(dialect) for part in self.parts])
 
 
 @dataclass(frozen=True, slots=True)
-class Not(Value):
+class Not(Truth):
     """NOT part; NULL where the part is NULL."""
 
     part: Value
-    type: Type = BOOLEAN
 
     def sql(self, dialect: Dialect) -> str:
         return f"(NOT {self.part.sql(dialect)})"
-
-
-@dataclass(frozen=True, slots=True)
-class Part(Value):
-    """A part of a date or an instant in UTC, a whole number; NULL where it is not `inside` the years 1 to 9999.
-
-    Dates outside have no parts: engines have infinite ones and years of six digits, and read them in different ways.
-    """
-
-    value: Value
-    name: str
-    inside: Value
-    type: Type = INTEGER
-
-    @property
-    def values(self) -> tuple[Any, ...] | None:
-        return PARTS[self.name]
-
-    def sql(self, dialect: Dialect) -> str:
-        name = dialect.weekday if self.name == "isoweekday" else self.name
-        made = f"CAST(EXTRACT({name} FROM {_in_utc(self.value, dialect)}) AS BIGINT)"
-        return f"CASE WHEN {self.inside.sql(dialect)} THEN {made} END"
-
-
-@dataclass(frozen=True, slots=True)
-class Day(Value):
-    """The day of a date or of an instant in UTC; NULL where it is not `inside` the years 1 to 9999."""
-
-    value: Value
-    inside: Value
-    type: Type = DAY
-
-    def sql(self, dialect: Dialect) -> str:
-        return f"CASE WHEN {self.inside.sql(dialect)} THEN CAST({_in_utc(self.value, dialect)} AS DATE) END"
-
-
-@dataclass(frozen=True, slots=True)
-class Prefix(Value):
-    """The first letters of a text."""
-
-    value: Value
-    length: int
-
-    @property
-    def type(self) -> Type:
-        return self.value.type
-
-    def sql(self, dialect: Dialect) -> str:
-        return f"SUBSTRING({self.value.sql(dialect)}, 1, {self.length})"
-
-
-@dataclass(frozen=True, slots=True)
-class Changed(Value):
-    """A text in small or capital letters, or without blanks at its ends."""
-
-    value: Value
-    how: str
-
-    @property
-    def type(self) -> Type:
-        return self.value.type
-
-    def sql(self, dialect: Dialect) -> str:
-        text = self.value.sql(dialect)
-        return (
-            f"TRIM(BOTH {dialect.quote(BLANKS)} FROM {text})" if self.how == "trim" else f"{self.how.upper()}({text})"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Length(Value):
-    """The number of letters of a text."""
-
-    value: Value
-    type: Type = INTEGER
-
-    def sql(self, dialect: Dialect) -> str:
-        return f"CAST(LENGTH({self.value.sql(dialect)}) AS BIGINT)"
-
-
-@dataclass(frozen=True, slots=True)
-class Cut(Value):
-    """The bin of a number, a date or an instant as text; NULL for a missing value and NaN.
-
-    Args:
-        below: for each edge, whether the value is below it. labels: of all bins, one more than edges.
-    """
-
-    value: Value
-    below: tuple[Value, ...]
-    labels: tuple[str, ...]
-    type: Type = TEXT
-
-    @property
-    def values(self) -> tuple[Any, ...] | None:
-        return self.labels
-
-    def sql(self, dialect: Dialect) -> str:
-        text = self.value.sql(dialect)
-        nan = dialect.nan(text, self.value.type)
-        there = f"{text} IS NOT NULL AND NOT {nan}" if nan else f"{text} IS NOT NULL"
-        rules = [rule.sql(dialect) for rule in self.below]
-        bins = _cases(list(zip(rules, map(dialect.literal, self.labels), strict=False)), dialect.quote(self.labels[-1]))
-        return f"CASE WHEN {there} THEN {bins} END"
-
-
-@dataclass(frozen=True, slots=True)
-class Case(Value):
-    """The constant behind the first condition that holds; None is NULL."""
-
-    branches: tuple[tuple[Value, Any], ...]
-    otherwise: Any
-    type: Type
-
-    @property
-    def values(self) -> tuple[Any, ...] | None:
-        results = (*(result for _, result in self.branches), self.otherwise)
-        return None if self.type.kind == "float" else tuple(dict.fromkeys(results))
-
-    def sql(self, dialect: Dialect) -> str:
-        kind = dialect.type(self.type.kind).native
-
-        def write(value: Any) -> str:
-            return f"CAST(NULL AS {kind})" if value is None else constant(dialect, value, self.type)
-
-        return _cases([(rule.sql(dialect), write(value)) for rule, value in self.branches], write(self.otherwise))
 
 
 def _number(value: Value, dialect: Dialect) -> str:
@@ -397,22 +265,9 @@ def _number(value: Value, dialect: Dialect) -> str:
     return dialect.as_double(text, value.type) if value.type.kind == "float" else text
 
 
-def _sign(operator: str) -> str:
-    return "<>" if operator == "!=" else operator
-
-
-def _cases(cases: Sequence[tuple[str, str]], other: str) -> str:
-    return f"CASE {' '.join(f'WHEN {rule} THEN {value}' for rule, value in cases)} ELSE {other} END"
-
-
 def _in_halves(word: str, parts: Sequence[str]) -> str:
-    """Parts joined in halves, so that a thousand of them make a tree ten deep where an engine's parser makes trees."""
+    """Parts joined in halves: an engine's parser makes a tree of a thousand parts that is ten deep, not a thousand."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
     return f"({_in_halves(word, parts[:half])}{word}{_in_halves(word, parts[half:])})"
-
-
-def _in_utc(value: Value, dialect: Dialect) -> str:
-    """A date, or an instant as a timestamp without zone: parts do not depend on the zone of a connection."""
-    return dialect.in_utc(value.sql(dialect)) if value.type.zone else value.sql(dialect)
