@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from psidp.curator.cube import Cube
-from psidp.curator.cube_questions import labels
 from psidp.errors import MissingExtraError
+from psidp.tables.readings import Cube
 
 __all__ = ["domain_of", "measurements", "synthetic_rows"]
 
@@ -26,8 +25,7 @@ def measurements(cube: Cube) -> list[Any]:
     of a cube do not, since they share their noise.
     """
     library, marginals = _library(), cube.marginals
-    m = cube.counted()
-    plan, found = cube.plans[m][0], cube.residuals[m][0]
+    plan, found = cube.counted.plans[0], cube.counted.coefficients[0]
     made = []
     for part in marginals.residuals:
         columns = tuple(cube.columns[i].name for i in part)
@@ -47,7 +45,7 @@ def synthetic_rows(cube: Cube, rows: int | None = None, steps: int = 1000) -> di
     total = max(1.0, cube.query(measure="count").value)
     model = estimation.MirrorDescent().estimate(domain_of(cube), measurements(cube), known_total=total, iters=steps)
     drawn = model.synthetic_data(round(total) if rows is None else rows).to_dict()
-    return {c.name: [labels(c)[int(code)] for code in drawn[c.name]] for c in cube.columns}
+    return {c.name: [c.labels[int(code)] for code in drawn[c.name]] for c in cube.columns}
 
 
 class _Residual:

@@ -4,13 +4,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from psidp.curator.estimate import CLIPPING, NOISE, RANK
-from psidp.curator.notes import FLAGS
-from psidp.curator.published import noise_step, on_steps
 from psidp.errors import MissingExtraError
 from psidp.escaping import latex as in_latex
 from psidp.escaping import markdown as in_markdown
 from psidp.escaping import visible
+from psidp.tables.estimate import NOISE, RANK
+from psidp.tables.flags import CLIPPING
+from psidp.tables.rounding import noise_step, on_steps
+from psidp.tables.words import FLAGS
 
 __all__ = ["excel", "latex", "markdown"]
 

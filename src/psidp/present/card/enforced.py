@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from psidp.curator.answer import Answer
-from psidp.curator.cube import Cube
 from psidp.ledger.actor import CLIPPED
 from psidp.ledger.entry import Entry
 from psidp.ledger.json_value import from_json
 from psidp.present.card.parts import ErrorRange, Mechanism, Scope
 from psidp.present.card.release_words import MOST, release_words
 from psidp.present.card.report_words import UNTOLD
+from psidp.tables.answer import Answer
+from psidp.tables.readings import Cube
 
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger

@@ -3,8 +3,6 @@
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from psidp.accounting import DPSGD, BandMF, FixedOrder, PrivacyCurve
-from psidp.curator.answer import Answer
-from psidp.curator.cube import Cube
 from psidp.errors import TamperedLedgerError
 from psidp.ledger.report import Report
 from psidp.mechanism.release import Release
@@ -13,6 +11,8 @@ from psidp.present.card.parts import Audited, Mechanism, Scope, Total
 from psidp.present.card.release_words import release_words
 from psidp.present.card.report_words import report_words
 from psidp.present.card.stream_words import Streaming, stream_words
+from psidp.tables.answer import Answer
+from psidp.tables.readings import Cube
 
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger

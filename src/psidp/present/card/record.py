@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from psidp.accounting import DPSGD, BandMF, FixedOrder, PrivacyCurve, RandomAllocation, account
 from psidp.accounting.upper import UpperEnds
-from psidp.curator.answer import Answer
-from psidp.curator.cube import Cube
 from psidp.escaping import json_text
 from psidp.forms import check_form
 from psidp.guarantee import Guarantee
@@ -29,6 +27,8 @@ from psidp.present.card.schema import validate
 from psidp.present.card.stream_words import Streaming
 from psidp.present.finite import finite
 from psidp.symbols import symbol
+from psidp.tables.answer import Answer
+from psidp.tables.readings import Cube
 
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from psidp.curator.answer import Answer, Note
-from psidp.curator.cube import Cube
-from psidp.curator.estimate import CLIPPING, Estimate
 from psidp.maths.normal import quantile
 from psidp.mechanism.release import Release
 from psidp.present.card.parts import ErrorRange
+from psidp.tables.answer import Answer
+from psidp.tables.estimate import Estimate
+from psidp.tables.flags import CLIPPING
+from psidp.tables.notes import Note
+from psidp.tables.readings import Cube
 
 __all__ = ["MOST", "noise_alone", "release_words"]
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from psidp.curator.estimate import CLIPPING, NOISE
+from psidp.tables.estimate import NOISE
+from psidp.tables.flags import CLIPPING
 
 __all__ = ["DASHED", "marks", "marks_in_words"]
 
