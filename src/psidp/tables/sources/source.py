@@ -59,6 +59,11 @@ class Source:
         }
         return self.with_columns(read)
 
+    def filtered(self, test: str) -> "Source":
+        """The rows for which a test in SQL over `source` is true."""
+        columns = ", ".join(map(self.dialect.column, self.schema))
+        return replace(self, text=f"(SELECT {columns} FROM {self.text} AS source WHERE {test})")
+
     def close(self) -> None:
         """End the connection, if it was opened for this table."""
         self.engine.close()
