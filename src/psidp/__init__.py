@@ -51,11 +51,11 @@ _HOMES = {
     # ledger
     "Ledger": "psidp.ledger.ledger",
     "Partitions": "psidp.ledger.budget",
-    # curator
-    "Cube": "psidp.curator.cube",
-    "Curator": "psidp.curator.curator",
-    "PrivateGroups": "psidp.curator.groups",
-    "ask": "psidp.curator",
+    # tables
+    "Cube": "psidp.tables.readings",
+    "Curator": "psidp.tables.curator",
+    "PrivateGroups": "psidp.tables.choices.groups",
+    "ask": "psidp.tables",
     # audit
     "AuditResult": "psidp.auditing.result",
     "MechanismAudit": "psidp.auditing.black_box",

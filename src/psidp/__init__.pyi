@@ -14,10 +14,10 @@ from psidp.auditing.independent import audit as audit
 from psidp.auditing.one_run import OneRunResult as OneRunResult
 from psidp.auditing.one_run import audit_one_run as audit_one_run
 from psidp.auditing.result import AuditResult as AuditResult
-from psidp.curator import ask as ask
-from psidp.curator.cube import Cube as Cube
-from psidp.curator.curator import Curator as Curator
-from psidp.curator.groups import PrivateGroups as PrivateGroups
+from psidp.tables import ask as ask
+from psidp.tables.readings import Cube as Cube
+from psidp.tables.curator import Curator as Curator
+from psidp.tables.choices.groups import PrivateGroups as PrivateGroups
 from psidp.guarantee import Guarantee as Guarantee
 from psidp.guarantee import compose as compose
 from psidp.ledger.budget import Partitions as Partitions

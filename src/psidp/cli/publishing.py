@@ -3,47 +3,67 @@
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from psidp.cli.echo import echo
-from psidp.curator.answer import Answer
-from psidp.curator.ask import Aggregate
-from psidp.curator.file_columns import check_writable
-from psidp.curator.published import is_count, judge_of
+from psidp.cli.from_values import OptionGroup
 from psidp.errors import MissingExtraError
 from psidp.present.figures.files import SUFFIXES, save
+from psidp.tables.answer import Answer
+from psidp.tables.ask import Ask
+from psidp.tables.sources.files import check_writable
 
-__all__ = [
-    "FigureAt",
-    "NonNegative",
-    "Output",
-    "Rounded",
-    "SuppressBelow",
-    "Whole",
-    "check_files",
-    "check_steps",
-    "paid_and_stored",
-    "published",
-    "save_answer",
-    "save_figure",
-    "write_answer",
-]
+__all__ = ["Output", "paid_and_stored", "save_answer", "save_figure", "write_answer"]
 
 DOCUMENTS = (".csv", ".md", ".tex", ".xlsx")
 
-Output = Annotated[str, typer.Option("--output", "-o", help="write the answer to this .csv, .md, .tex or .xlsx file")]
-FigureAt = Annotated[str, typer.Option("--figure", help="draw the answer: a .svg, .png, .pdf, .html or .json file")]
-Rounded = Annotated[bool, typer.Option("--round", help="round to the digits that the noise leaves")]
-Whole = Annotated[bool, typer.Option("--whole", help="round counts to whole numbers")]
-NonNegative = Annotated[bool, typer.Option("--non-negative", help="set counts below 0 to 0")]
-SuppressBelow = Annotated[float, typer.Option("--suppress-below", help="leave out groups of smaller noisy count")]
+
+@dataclass(frozen=True, slots=True)
+class Output(OptionGroup):
+    """What is done to the numbers of an answer, and the files they go to."""
+
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="write the answer to this .csv, .md, .tex or .xlsx file")
+    ] = ""
+    figure: Annotated[
+        str, typer.Option("--figure", help="draw the answer: a .svg, .png, .pdf, .html or .json file")
+    ] = ""
+    rounded: Annotated[bool, typer.Option("--round", help="round to the digits that the noise leaves")] = False
+    whole: Annotated[bool, typer.Option("--whole", help="round counts to whole numbers")] = False
+    non_negative: Annotated[bool, typer.Option("--non-negative", help="set counts below 0 to 0")] = False
+    suppress_below: Annotated[
+        float, typer.Option("--suppress-below", help="leave out groups of smaller noisy count")
+    ] = 0.0
+
+    def check(self, asks: Sequence[Ask]) -> None:
+        """Refuse files that could not be written, and steps that the answer would have no numbers for, before anything
+        is paid for."""
+        _check_files(self.output, self.figure)
+        counts = [ask.measure.counts_of for ask in asks]
+        if (self.whole or self.non_negative) and not any(counts):
+            raise ValueError(
+                "--whole and --non-negative must have counts: ask for --count, --units or --histogram too."
+            )
+        if self.suppress_below != 0.0 and not 0.0 < self.suppress_below < float("inf"):
+            raise ValueError(f"--suppress-below (a public threshold) must be in (0, inf), got {self.suppress_below}.")
+        if self.suppress_below and not {"rows", "units"} & set(counts):
+            raise ValueError("--suppress-below must have a count to judge by: ask for --count or --units too.")
+
+    def steps(self, answer: Answer) -> Answer:
+        """The answer after the asked steps, in this order: groups left out, whole counts, none below 0, digits."""
+        if answer.rows:
+            answer = answer.suppressed(self.suppress_below) if self.suppress_below else answer
+        if answer.rows:
+            answer = answer.whole() if self.whole else answer
+            answer = answer.non_negative() if self.non_negative else answer
+        return answer.rounded() if self.rounded else answer
 
 
-def check_files(output: str, figure: str) -> None:
-    """Refuse files that could not be written, before anything is paid for."""
+def _check_files(output: str, figure: str) -> None:
     if output and not (Path(output).suffix.lower() in DOCUMENTS and Path(output).parent.is_dir()):
         kinds = ", ".join(DOCUMENTS)
         raise ValueError(f"the output must be a file of {kinds} in a folder that exists, got {output!r}.")
@@ -63,27 +83,6 @@ def _need(module: str, library: str, extra: str) -> None:
         __import__(module)
     except ImportError:
         raise MissingExtraError(library, extra) from None
-
-
-def check_steps(asks: Sequence[Aggregate], whole: bool, non_negative: bool, below: float) -> None:
-    """Refuse steps that the answer would have no numbers for, before anything is paid for."""
-    names = [a.name for a in asks]
-    if (whole or non_negative) and not any(map(is_count, names)):
-        raise ValueError("--whole and --non-negative must have counts: ask for --count, --units or --histogram too.")
-    if below != 0.0 and not 0.0 < below < float("inf"):
-        raise ValueError(f"--suppress-below (a public threshold) must be in (0, inf), got {below}.")
-    if below and judge_of(names) is None:
-        raise ValueError("--suppress-below must have a count to judge by: ask for --count or --units too.")
-
-
-def published(answer: Answer, *, whole: bool, non_negative: bool, rounded: bool, below: float) -> Answer:
-    """The answer after the asked steps, in this order: groups left out, whole counts, none below 0, digits."""
-    if answer.rows:
-        answer = answer.suppressed(below) if below else answer
-    if answer.rows:
-        answer = answer.whole() if whole else answer
-        answer = answer.non_negative() if non_negative else answer
-    return answer.rounded() if rounded else answer
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from psidp.tables.measures.variance import Deviation, Variance
 from psidp.tables.measures.weighted_sum import WeightedSum
 
 __all__ = [
-    "MOST_ROWS", "Ask", "Bins", "Contribution", "UpTo", "bins", "check_contribution", "count", "deviation", "distinct",
+    "MOST_ROWS", "Ask", "Bins", "Cap", "Contribution", "UpTo", "bins", "cap", "check_contribution", "count", "deviation", "distinct",
     "histogram", "max", "mean", "median", "min", "ordered", "quantiles", "ratio", "sum", "top", "units", "up_to",
     "variance", "weighted_sum",
 ]  # fmt: skip
@@ -278,6 +278,30 @@ def ordered(edges: Iterable[float]) -> Bins:
     Their noise is made for that: with 100 bins a cumulative sum has a third of the error that adding up `bins` has.
     """
     return Bins(check_edges(UNNAMED, edges), ordered=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """In which periods of a stream a unit counts.
+
+    Args:
+        at_most: the number of periods, its first ones. apart: only periods before which it has no row in apart - 1
+        periods. each: once in each "month", "quarter" or "year", or in each so many periods.
+    """
+
+    at_most: int | None = None
+    apart: int = 1
+    each: int | str | None = None
+
+
+def cap(at_most: int | None = None, *, apart: int = 1, each: int | str | None = None) -> Cap:
+    """In which periods of a stream a unit counts: its first ones, those far enough apart, or one in each bucket.
+
+    Examples:
+        >>> cap(3)
+        Cap(at_most=3, apart=1, each=None)
+    """
+    return Cap(at_most, apart, each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,8 +251,8 @@ def cube_question(
     counts = all(counts_rows(ask.measure.vector) for ask in asked)
     layout = Residual(cube, wanted, balance, bound, counts=counts)
     rule = None if where is None else Condition.parse(where, source.schema, source.untyped)
-    readings = [*derived.readings, *((name, reads.get(name, "string")) for name in derived.by if name in source.untyped)]
-    readings += rule.readings if rule else ()
+    untyped = [(name, reads.get(name, "string")) for name in derived.by if name in source.untyped]
+    readings = [*derived.readings, *untyped, *(rule.readings if rule else ())]
     return CubeQuestion(
         asked, layout, rule, float(confidence), float(clipping_share), read, curator, tuple(dict.fromkeys(readings))
     )

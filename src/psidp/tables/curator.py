@@ -9,7 +9,7 @@ from typing import Any, Self
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.strategies.residual_plan import Balance
 from psidp.symbols import check_text
-from psidp.tables.ask import Ask, Contribution, UpTo, count
+from psidp.tables.ask import Ask, Cap, Contribution, UpTo, count
 from psidp.tables.calendar import Every
 from psidp.tables.cube import Bound, CubeQuestion, cube_question
 from psidp.tables.payment import Payment, unit_column
@@ -17,7 +17,7 @@ from psidp.tables.question import CLIPPING_SHARE, Question
 from psidp.tables.sources import joined, open_source
 from psidp.tables.sources.units import check_unit, unit_columns
 from psidp.tables.stored import read_question
-from psidp.tables.stream import WAIT, Cap, Stream, stream_question
+from psidp.tables.stream import WAIT, StreamQuestion, stream_question
 from psidp.tables.table import TableQuestion, table_question
 
 __all__ = ["Curator"]
@@ -114,10 +114,15 @@ class Curator:
     def identity(self) -> dict[str, Any]:
         """Which table questions are about, as plain values: frames are told apart by their columns alone."""
         return {
-            "table": self._whole.home,
+            "table": self._whole.place,
             "schema": {name: kind.native for name, kind in self.source.schema.items()},
             "unit": unit_column(self.unit_columns),
         }
+
+    @property
+    def home(self) -> str:
+        """Which table it is, whatever files are added to it later."""
+        return self._whole.home
 
     def __repr__(self) -> str:
         kept = f", budget={self.budget!r}" if self.budget else ""
@@ -127,9 +132,9 @@ class Curator:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self.close()
+        self.dispose()
 
-    def close(self) -> None:
+    def dispose(self) -> None:
         """Close the connection that was opened for a file, a frame or an address; one of your own stays open."""
         self.source.close()
 
@@ -226,8 +231,8 @@ class Curator:
         windows: Sequence[int] = (),
         confidence: float = 0.95,
         wait: datetime.timedelta = WAIT,
-    ) -> Stream:
-        """Statistics that are published in every period, for one psi paid once: plan, open, publish, series.
+    ) -> StreamQuestion:
+        """A question that is answered again in every period, for one psi paid once: a value with `plan` and `open`.
 
         Args:
             name: what it is called in the ledger; asks, by, groups, where, contribution and confidence as in `ask`,
@@ -236,11 +241,11 @@ class Curator:
                 there will be at most; a generous number costs little.
             arrived: the column that says when a row came into the table: a row counts in the period of its arrival.
                 What arrived in a period that is over must not change; corrections arrive as rows of their own.
-            cap: in which periods a unit counts, such as psidp.Cap(at_most=3); needed with a unit.
+            cap: in which periods a unit counts, such as psidp.ask.cap(at_most=3); needed with a unit.
             windows: lengths of windows that matter, beside single periods and totals to date.
             wait: how long after its end a period is published, so that what arrived in it is there.
 
-        Nothing is read and nothing spent before `open` and `publish`.
+        Reads no row and spends nothing.
         """
         return stream_question(
             self, name, asks, every=every, since=since, periods=periods, arrived=arrived, by=by, groups=groups,

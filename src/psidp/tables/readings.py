@@ -22,7 +22,7 @@ from psidp.tables.estimate import Estimate, Spread, count_flag
 from psidp.tables.flags import judged
 from psidp.tables.measures.quantiles import crossing
 from psidp.tables.notes import Note
-from psidp.tables.strategies.residual import MOST_CELLS, Column, Product, Residuals, applied, counts_rows
+from psidp.tables.strategies.residual import MOST_CELLS, Column, Product, Residuals, counts_rows
 from psidp.tables.words import flag_notes
 
 __all__ = ["Cube", "binned", "placed", "quantile_estimate"]
@@ -297,9 +297,7 @@ def placed(columns: Sequence[Column], marginals: Marginals, names: Sequence[str]
     return place, order
 
 
-def binned(
-    columns: Sequence[Column], marginals: Marginals, column: str, groups: Sequence[str]
-) -> tuple[Table, int]:
+def binned(columns: Sequence[Column], marginals: Marginals, column: str, groups: Sequence[str]) -> tuple[Table, int]:
     """The columns of a distribution by groups, and the number of the one in bins."""
     place, order = placed(columns, marginals, [*groups, column])
     if not columns[order[-1]].edges:
@@ -313,7 +311,9 @@ def _by_group(numbers: Floats, axis: int) -> Floats:
     return moved.reshape(prod(moved.shape[:-1]), moved.shape[-1])
 
 
-def quantile_estimate(name: str, edges: Floats, below: Floats, q: float, room: Floats, single: float, flag: str) -> Estimate:
+def quantile_estimate(
+    name: str, edges: Floats, below: Floats, q: float, room: Floats, single: float, flag: str
+) -> Estimate:
     """One quantile: where the rising counts cross, between the edges that noise cannot rule out."""
     balance, j = (below - q * below[-1])[1:-1], np.arange(1, edges.size - 1)  # the outer edges need no proof
     low = float(edges[np.max(j[balance + room[1:-1] < 0.0], initial=0)])

@@ -21,6 +21,7 @@ from psidp.tables.strategies.base import Noisy
 __all__ = [
     "FLAGS", "answer_notes", "clipping_words", "contribution_note", "flag_notes", "full_words", "groups_words",
     "hardly_private", "missing_units", "plan_notes", "question_in_full",
+    "unit_name",
 ]  # fmt: skip
 
 FLAGS = {
@@ -88,12 +89,11 @@ def plan_notes(priced: Priced) -> tuple[Note, ...]:
 def answer_notes(drawn: Drawn, rows: Sequence[tuple[Any, Estimate]]) -> tuple[Note, ...]:
     """Everything that the reader of an answer is told."""
     priced, estimates = drawn.priced, [e for _, e in rows]
-    unit_column = priced.unit[0] if len(priced.unit) == 1 else list(priced.unit) or None
-    notes = [Note("asked", f"Asked: {priced.question.words}.", {"unit_column": unit_column})]
+    notes = [Note("asked", f"Asked: {priced.question.words}.", {"unit_column": unit_name(priced.unit)})]
     notes += [Note("chosen bounds", _chosen(ask, priced.found.bounds[ask.name])) for ask in priced.asks
               if ask.name in priced.found.bounds]  # fmt: skip
-    clipped = (ask.measure.clipped_words() for ask in priced.asks)
-    notes += [Note("given bounds", words) for words in clipped if words]
+    clipped = ((ask.name, ask.measure.clipped_words()) for ask in priced.asks)
+    notes += [Note("given bounds", f"{name}: {words}.") for name, words in clipped if words]
     if priced.unit:
         notes += [_limit(drawn, ask) for ask in priced.asks]
     for ask, noisy in zip(priced.asks, drawn.noisy, strict=True):
@@ -149,6 +149,11 @@ def missing_units(unit: Sequence[str]) -> Note:
     """What becomes of rows that have no unit; how many they are is not for free."""
     missing = " or ".join(map(repr, unit))
     return Note("nobody", f"Rows whose {missing} is missing belong to nobody and are left out of every number.")
+
+
+def unit_name(unit: Sequence[str]) -> str | list[str] | None:
+    """The unit's columns as a note's value: the name of one, a list of several, None where every row is a unit."""
+    return unit[0] if len(unit) == 1 else list(unit) or None
 
 
 def groups_words(priced: Priced) -> str:
