@@ -1,6 +1,6 @@
 """What can be asked of a table: counts, sums, means, quantiles, ratios and more, each as a value."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -20,9 +20,9 @@ from psidp.tables.measures.variance import Deviation, Variance
 from psidp.tables.measures.weighted_sum import WeightedSum
 
 __all__ = [
-    "MOST_ROWS", "Ask", "Bins", "Cap", "Contribution", "UpTo", "bins", "cap", "check_contribution", "count", "deviation", "distinct",
-    "histogram", "max", "mean", "median", "min", "ordered", "quantiles", "ratio", "sum", "top", "units", "up_to",
-    "variance", "weighted_sum",
+    "MOST_ROWS", "Ask", "Bins", "Cap", "Contribution", "UpTo", "bins", "cap", "check_contribution", "count",
+    "deviation", "distinct", "histogram", "max", "mean", "median", "min", "ordered", "quantiles", "ratio", "sum",
+    "top", "units", "up_to", "variance", "weighted_sum",
 ]  # fmt: skip
 
 Contribution = float | Literal["auto"] | None
@@ -84,6 +84,11 @@ def check_contribution(value: Any) -> None:
         )
 
 
+def _checked(kind: Callable[..., Measure], *parameters: Any) -> Measure:
+    """A measure of parameters that it checks itself."""
+    return kind(*parameters)
+
+
 def count(*, weight: float = 1.0, contribution: Contribution = None) -> Ask:
     """How many rows.
 
@@ -117,7 +122,7 @@ def sum(
         ...
         ValueError: bounds of 'cost' must be finite numbers with lower < upper, got lower=5000, upper=0.
     """
-    return Ask(Sum(column, lower, upper, bounds), weight, contribution)
+    return Ask(_checked(Sum, column, lower, upper, bounds), weight, contribution)
 
 
 def mean(
@@ -125,7 +130,7 @@ def mean(
     weight: float = 1.0, contribution: Contribution = None,
 ) -> Ask:  # fmt: skip
     """Mean of a column's values, clipped to [lower, upper]; rows whose value is missing or NaN do not count."""
-    return Ask(Mean(column, lower, upper, bounds), weight, contribution)
+    return Ask(_checked(Mean, column, lower, upper, bounds), weight, contribution)
 
 
 def variance(
@@ -133,7 +138,7 @@ def variance(
     weight: float = 1.0, contribution: Contribution = None,
 ) -> Ask:  # fmt: skip
     """Variance of a column's values, clipped to [lower, upper], over the number of rows."""
-    return Ask(Variance(column, lower, upper, bounds), weight, contribution)
+    return Ask(_checked(Variance, column, lower, upper, bounds), weight, contribution)
 
 
 def deviation(
@@ -141,7 +146,7 @@ def deviation(
     weight: float = 1.0, contribution: Contribution = None,
 ) -> Ask:  # fmt: skip
     """Standard deviation of a column's values: the square root of `variance`."""
-    return Ask(Deviation(column, lower, upper, bounds), weight, contribution)
+    return Ask(_checked(Deviation, column, lower, upper, bounds), weight, contribution)
 
 
 def histogram(
@@ -152,7 +157,7 @@ def histogram(
     Values outside are clipped, and so count in the first and the last bin; missing values and NaN in none. "auto"
     chooses 10 to 25 bins of equal width privately, with 15 % of the measure's psi^2.
     """
-    return Ask(Histogram(column, edges), weight, contribution)
+    return Ask(_checked(Histogram, column, edges), weight, contribution)
 
 
 def quantiles(
@@ -163,14 +168,14 @@ def quantiles(
 
     "auto" chooses the edges privately, close where many values are, with 15 % of the measure's psi^2.
     """
-    return Ask(Quantiles(column, edges, at), weight, contribution)
+    return Ask(_checked(Quantiles, column, edges, at), weight, contribution)
 
 
 def median(
     column: str, edges: Iterable[float] | Auto, *, weight: float = 1.0, contribution: Contribution = None
 ) -> Ask:
     """The median, read from a noisy cumulative histogram on public edges, or on edges that are chosen ("auto")."""
-    return Ask(Quantiles(column, edges, 0.5, "median"), weight, contribution)
+    return Ask(_checked(Quantiles, column, edges, 0.5, "median"), weight, contribution)
 
 
 def min(
@@ -185,7 +190,7 @@ def min(
         >>> min("age", range(0, 111, 5)).name
         'min (quantile 0.01) of age'
     """
-    return Ask(Quantiles(column, edges, at, extreme("min", at)), weight, contribution)
+    return Ask(_checked(Quantiles, column, edges, at, extreme("min", at)), weight, contribution)
 
 
 def max(
@@ -193,7 +198,7 @@ def max(
     contribution: Contribution = None,
 ) -> Ask:  # fmt: skip
     """About the largest value: the quantile at 0.99 by default, which the answer names; see `min`."""
-    return Ask(Quantiles(column, edges, at, extreme("max", at)), weight, contribution)
+    return Ask(_checked(Quantiles, column, edges, at, extreme("max", at)), weight, contribution)
 
 
 def weighted_sum(
@@ -209,7 +214,7 @@ def weighted_sum(
         >>> weighted_sum("cost", 0, 5000, weights="w", most=10).name
         'sum of cost weighted by w'
     """
-    return Ask(WeightedSum(column, lower, upper, weights, most), weight, contribution)
+    return Ask(_checked(WeightedSum, column, lower, upper, weights, most), weight, contribution)
 
 
 def ratio(above: Ask, below: Ask, *, weight: float = 1.0, contribution: Contribution = None) -> Ask:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from psidp.tables.estimate import Floats
-from psidp.tables.measures.base import Base, is_real, named, number, numbers_in_words
+from psidp.tables.measures.base import Measure, is_real, named, number, numbers_in_words
 from psidp.tables.vector import Rows, Vector
 
 __all__ = ["Binned", "Found", "check_edges", "column_and_edges"]
@@ -28,14 +28,14 @@ class Found(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Binned(Base):
+class Binned(Measure):
     """Rows between public edges. "auto" stands for edges that are to be chosen, and leaves none."""
 
     column: str
     edges: tuple[float, ...] = ()
 
-    binned: ClassVar[bool] = True
-    ordered: ClassVar[bool] = False
+    binned = True
+    ordered = False
     """Whether cumulative counts are what is asked of the bins."""
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class Binned(Base):
         return f"{self.kind} of {self.column}"
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         return (self.column,)
 
     @property

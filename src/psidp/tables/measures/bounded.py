@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol, Self
 
-from psidp.tables.measures.base import Base, Option, is_real, named, number
+from psidp.tables.measures.base import Measure, Option, is_real, named, number
 
 __all__ = ["EXAMPLE_ROWS", "EXAMPLE_WIDTH", "Bounded", "check_bounds", "column_and_bounds", "digits", "example_words"]
 
@@ -23,7 +23,7 @@ class Found(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded(Base):
+class Bounded(Measure):
     """Values of a column, clipped to [lower, upper]. Bounds that are to be chosen stand as -1 and 1."""
 
     column: str
@@ -42,7 +42,7 @@ class Bounded(Base):
         return f"{self.kind} of {self.column}"
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         return (self.column,)
 
     @property
@@ -64,7 +64,7 @@ class Bounded(Base):
         return "" if self.chooses_bounds else f"{self.column!r} {bounds_in_words(self.lower, self.upper)}"
 
     def to_dict(self) -> dict[str, Any]:
-        known = Base.to_dict(self)
+        known = Measure.to_dict(self)
         if self.bounds == "auto":
             del known["lower"], known["upper"]
         return known

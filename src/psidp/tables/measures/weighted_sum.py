@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar, Self
+from typing import Self
 
 from psidp.tables.estimate import Cells, Estimate, Spread, totals
-from psidp.tables.measures.base import Base, Option, is_real, named, number, register
+from psidp.tables.measures.base import Measure, Option, is_real, named, number, register
 from psidp.tables.measures.bounded import bounds_in_words, check_bounds
 from psidp.tables.vector import Amount, Vector
 
@@ -17,7 +17,7 @@ LARGEST = 2.0**400
 
 @register
 @dataclass(frozen=True, slots=True)
-class WeightedSum(Base):
+class WeightedSum(Measure):
     """Sum of values clipped to [lower, upper], each times its weight, a column's value clipped to [0, most]."""
 
     column: str
@@ -26,8 +26,8 @@ class WeightedSum(Base):
     weights: str
     most: float
 
-    kind: ClassVar[str] = "weighted_sum"
-    shows_noise: ClassVar[bool] = False
+    kind = "weighted_sum"
+    shows_noise = False
 
     def __post_init__(self) -> None:
         named(self.column), named(self.weights)
@@ -35,7 +35,9 @@ class WeightedSum(Base):
         most = self.most
         reach = max(abs(lower), abs(upper)) * most if is_real(most) else LARGEST
         if not (is_real(most) and 1.0 / LARGEST <= most <= LARGEST and reach <= LARGEST):
-            raise ValueError(f"most (largest weight) must be in [2^-400, 2^400], as must the bounds, got most={most!r}.")
+            raise ValueError(
+                f"most (largest weight) must be in [2^-400, 2^400], as must the bounds, got most={most!r}."
+            )
         for name, value in (("lower", lower), ("upper", upper), ("most", float(most))):
             object.__setattr__(self, name, value)
 
@@ -44,7 +46,7 @@ class WeightedSum(Base):
         return f"sum of {self.column} weighted by {self.weights}"
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         return (self.column, self.weights)
 
     @property
@@ -52,7 +54,7 @@ class WeightedSum(Base):
         return Vector((Amount(self.column, self.lower, self.upper, (self.weights, self.most)),))
 
     @property
-    def spread(self) -> Spread:  # type: ignore[override]
+    def spread(self) -> Spread:
         low, high = -inf if self.lower < 0.0 else 0.0, inf if self.upper > 0.0 else 0.0
         return Spread(ratio=False, low=low, high=high, reach=self.vector.reach)
 
