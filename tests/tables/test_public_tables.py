@@ -4,14 +4,14 @@ import datetime
 import random
 from collections import Counter
 
-import ibis
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from psidp import Curator, ask
-from psidp.curator.execute import _exact
+from released import released
 
 COLUMNS = {
     "duckdb": "who bigint, ward varchar, floor bigint, day date, x double",
@@ -31,20 +31,24 @@ ROWS = rows_at_random()
 
 
 @pytest.fixture(scope="module", params=list(COLUMNS))
-def table(request):
-    """The rows on each engine."""
+def connection(request):
+    """The rows on each engine, as the table `looked`."""
     if request.param == "spark":
-        connection = request.getfixturevalue("spark")
-        connection._session.createDataFrame(ROWS, COLUMNS["spark"]).createOrReplaceTempView("looked")
-        return connection.table("looked")
-    connection = request.getfixturevalue("postgres") if request.param == "postgres" else ibis.duckdb.connect()
+        session = request.getfixturevalue("spark")
+        session.createDataFrame(ROWS, COLUMNS["spark"]).createOrReplaceTempView("looked")
+        return session
+    made = request.getfixturevalue("postgres") if request.param == "postgres" else duckdb.connect()
     mark = "%s" if request.param == "postgres" else "?"
-    with connection.con.cursor() as cursor:
+    with made.cursor() as cursor:
         cursor.execute(f"create table looked ({COLUMNS[request.param]})")
         cursor.executemany(f"insert into looked values ({', '.join([mark] * 5)})", ROWS)
-    if request.param == "postgres":
-        connection.con.commit()
-    return connection.table("looked")
+    return made
+
+
+@pytest.fixture
+def curator(connection):
+    """A curator of the rows."""
+    return Curator(connection, "who", name="looked")
 
 
 def region(row):
@@ -52,7 +56,7 @@ def region(row):
     return dict(zip(REGIONS["ward"], REGIONS["region"], strict=True)).get(row[1])
 
 
-def test_a_public_column_has_the_totals_of_a_column_that_holds_it(table):
+def test_a_public_column_has_the_totals_of_a_column_that_holds_it(curator):
     """Integers, to the last unit: by group, in a condition and as a value."""
     beds = dict(zip(REGIONS["ward"], REGIONS["beds"], strict=True))
     plain = pa.table({
@@ -60,36 +64,37 @@ def test_a_public_column_has_the_totals_of_a_column_that_holds_it(table):
         "beds": pa.array([beds.get(row[1]) for row in ROWS], pa.int64()),
     })  # fmt: skip
     found = []
-    for curator in (Curator(table, "who").join(REGIONS, on="ward"), Curator(plain, "who")):
-        asks = [ask.count(), ask.mean("beds", 0, 30)]
-        groups = ["north", "south", "west", None]
-        asked = curator._question(asks, "region", groups, "x > 1 and (beds <= 10 or beds is null)", 1.0, 1.5, 0.95)
-        exact = _exact(asked, curator._engine, asked.groups, asked.fixed())
-        found.append([exact[a].totals.tolist() for a in asked.asks])
+    for one in (curator.join(REGIONS, on="ward"), Curator(plain, "who")):
+        asked = one.ask(
+            ask.count(), ask.mean("beds", 0, 30), by="region", groups=["north", "south", "west", None],
+            where="x > 1 and (beds <= 10 or beds is null)", contribution=1.5,
+        ).at(1.0)  # fmt: skip
+        exact = asked.totals.exact(asked.source, asked.dialect)
+        found.append([next(iter(tables.values())).tolist() for tables in exact.cells])
     assert found[0] == found[1]
 
 
-def test_rows_without_a_match_are_null_and_groups_come_from_the_public_table(table):
-    curator = Curator(table, "who").join(REGIONS, on="ward", columns=["region"])
-    assert "beds" not in curator.table.columns
-    answer = curator.release(ask.count(), by="region", contribution=9, psi=1e9)
+def test_rows_without_a_match_are_null_and_groups_come_from_the_public_table(curator):
+    curator = curator.join(REGIONS, on="ward", columns=["region"])
+    assert "beds" not in curator.source.schema
+    answer = released(curator, ask.count(), by="region", contribution=9)
     truth = Counter(map(region, ROWS))
     assert [(row["region"], round(row["value"])) for row in answer] == [
         (r, truth[r]) for r in ("north", "south", "west")
     ]
-    missing = curator.release(ask.count(), where="region is null", contribution=9, psi=1e9)
+    missing = released(curator, ask.count(), where="region is null", contribution=9)
     assert round(missing.value("count")) == truth[None]
-    both = curator.release(ask.count(), by=["region", "floor"], groups={"floor": [1, 2, 3]}, contribution=9, psi=1e9)
+    both = released(curator, ask.count(), by=["region", "floor"], groups={"floor": [1, 2, 3]}, contribution=9)
     pairs = Counter((region(row), row[2]) for row in ROWS)
     assert all(round(row["value"]) == pairs[row["region"], row["floor"]] for row in both)
     assert len(both.rows) == 9
 
 
-def test_a_second_public_table_goes_on_from_the_first(table):
+def test_a_second_public_table_goes_on_from_the_first(curator):
     country = {"region": ["north", "south"], "country": ["N", "S"]}
     floors = {"floor": [1, 2], "high": [False, True]}
-    curator = Curator(table, "who").join(REGIONS, on="ward").join(country, on="region").join(floors, on="floor")
-    found = curator.release(ask.count(), by=["country", "high"], contribution=9, psi=1e9)
+    curator = curator.join(REGIONS, on="ward").join(country, on="region").join(floors, on="floor")
+    found = released(curator, ask.count(), by=["country", "high"], contribution=9)
     truth = Counter(({"north": "N", "south": "S"}.get(region(row)), {1: False, 2: True}.get(row[2])) for row in ROWS)
     assert {(row["country"], row["high"]): round(row["value"]) for row in found} == {
         (c, h): truth[c, h] for c in "NS" for h in (False, True)
@@ -104,18 +109,17 @@ def test_a_public_table_may_be_a_frame_or_a_file(tmp_path):
     forms = [
         frame,
         pa.Table.from_pandas(frame),
-        ibis.memtable(frame),
         tmp_path / "wards.parquet",
         tmp_path / "wards.csv",
     ]
     for public in forms:
-        answer = Curator(pa.table(rows), "who").join(public, on="ward").release(ask.count(), by="region", psi=1e9)
+        answer = released(Curator(pa.table(rows), "who").join(public, on="ward"), ask.count(), by="region")
         assert [(row["region"], round(row["value"])) for row in answer] == [("n", 20), ("s", 20)]
-    typed = Curator(pa.table(rows), "who").join(tmp_path / "wards.csv", on="ward").table.schema()
-    assert (str(typed["beds"]), str(typed["code"])) == ("float64", "string")
+    typed = Curator(pa.table(rows), "who").join(tmp_path / "wards.csv", on="ward").source.schema
+    assert (str(typed["beds"]), str(typed["code"])) == ("DOUBLE", "VARCHAR")
     (tmp_path / "v.csv").write_text("who,ward,floor\n" + "".join(f"{i},{'ABC'[i % 3]},{i % 3}\n" for i in range(60)))
     for public, on in ((tmp_path / "wards.csv", "ward"), ({"floor": [0, 1], "region": ["n", "s"]}, "floor")):
-        answer = Curator(tmp_path / "v.csv", "who").join(public, on=on).release(ask.count(), by="region", psi=1e9)
+        answer = released(Curator(tmp_path / "v.csv", "who").join(public, on=on), ask.count(), by="region")
         assert [(row["region"], round(row["value"])) for row in answer] == [("n", 20), ("s", 20)]
 
 
@@ -156,9 +160,23 @@ def test_a_public_table_is_not_the_private_one_and_is_part_of_the_question():
         Curator(rows, "who").join(rows[["ward", "kind"]], on="ward")
     curator = Curator(pa.table({"who": [1, 2], "ward": ["A", "B"]}), "who")
     asked = [
-        curator.join({"ward": ["A", "B"], "region": regions}, on="ward")._question(
-            [ask.count()], "region", None, None, 1.0, 1.0, 0.95
-        ).to_dict()
+        curator.join({"ward": ["A", "B"], "region": regions}, on="ward").ask(ask.count(), by="region").to_dict()
         for regions in (["n", "s"], ["s", "n"])
-    ]  # fmt: skip
-    assert asked[0]["rows"] != asked[1]["rows"]
+    ]
+    assert asked[0] != asked[1]
+
+
+def test_keys_of_a_public_table_are_compared_as_the_column_holds_them():
+    """A frame has fractions for whole numbers and instants for days; a key that the column cannot hold meets no row."""
+    rows = pa.table({
+        "who": range(4), "floor": pa.array([1, 2, 3, None], pa.int8()),
+        "day": [datetime.date(2026, 1, d) for d in (1, 2, 3, 4)],
+    })  # fmt: skip
+    days = pd.DataFrame({"day": pd.to_datetime(["2026-01-01 00:00", "2026-01-02 05:00"]), "kind": ["a", "b"]})
+    for public, on, found in (
+        ({"floor": [1.0, 2.5, 300.0], "kind": ["a", "b", "b"]}, "floor", {"a": 1, "b": 0}),
+        (days, "day", {"a": 1, "b": 0}),
+        ({"day": ["2026-01-01", "2026-01-02"], "kind": ["a", "b"]}, "day", {"a": 1, "b": 1}),
+    ):
+        answer = released(Curator(rows, "who").join(public, on=on), ask.count(), by="kind")
+        assert {row["kind"]: round(row["value"]) for row in answer} == found
