@@ -41,7 +41,7 @@ def cube():
         {"ward": dice.choice(["A", "B", "C"], 3000, p=[0.5, 0.4, 0.1]), "age": dice.integers(0, 90, 3000)}
     )
     columns = {"ward": ["A", "B", "C"], "age": ask.ordered([0, 18, 40, 65, 90])}
-    return Curator(frame, None).cube(columns, ask.up_to(2), psi=1.0)
+    return Curator(frame, None).cube(columns, ask.up_to(2)).release(psi=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +62,8 @@ def test_each_measurement_asks_for_what_was_released(cube, told):
         asked, stddev, released = told["image"]["-".join(cube.columns[i].name for i in part)]
         exact = marginals.encode(part, (0, 1), counts) / marginals.scales(part).value
         assert np.allclose(asked, exact.reshape(-1), rtol=1e-6)
-        assert stddev == cube.plans[0][0].sigma(part)
-        assert np.allclose(released, (cube.residuals[0][0][part] / marginals.scales(part).value).reshape(-1))
+        assert stddev == cube.counted.plans[0].sigma(part)
+        assert np.allclose(released, (cube.counted.coefficients[0][part] / marginals.scales(part).value).reshape(-1))
 
 
 def test_synthetic_rows_have_the_tables_of_the_cube(cube, told):

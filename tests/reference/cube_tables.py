@@ -6,8 +6,8 @@ from math import nan
 
 import pyarrow as pa
 
-from psidp.curator.cube_columns import CubeColumn
-from psidp.curator.cube_sql import Layer
+from psidp.tables.strategies.residual import Column
+from psidp.tables.vector import Amount, Centred, Present, Rows, Vector
 
 SCHEMA = pa.schema(
     [
@@ -24,30 +24,29 @@ SCHEMA = pa.schema(
 DAYS = tuple(datetime.date(2026, 1, 31) + datetime.timedelta(days=i) for i in (0, 3, 1))
 ODD = [None, nan, float("inf"), float("-inf"), -0.0, 5e-324, -5e-324, 1e308, -1e308, 2.0**-1022, 7.0, -7.5, 100.0]
 COLUMNS = (
-    CubeColumn("a", ("it's", "a", None, "\\é ")),
-    CubeColumn("b", (-4, 2**62, 7)),
-    CubeColumn("c", (True, False)),
-    CubeColumn("v", edges=(-7.5, 0.0, 7.0)),
+    Column("a", ("it's", "a", None, "\\é ")),
+    Column("b", (-4, 2**62, 7)),
+    Column("c", (True, False)),
+    Column("v", edges=(-7.5, 0.0, 7.0)),
 )
 WIDER = (
-    CubeColumn("b", (3, 4, 5, None)),
-    CubeColumn("d", DAYS),
-    CubeColumn("e", (Decimal("-1.50"), Decimal("7"), Decimal("0.01"))),
-    CubeColumn("c", (None, False)),
-    CubeColumn("a", ("a",)),
+    Column("b", (3, 4, 5, None)),
+    Column("d", DAYS),
+    Column("e", (Decimal("-1.50"), Decimal("7"), Decimal("0.01"))),
+    Column("c", (None, False)),
+    Column("a", ("a",)),
 )
-LAYERS = (
-    Layer("rows"),
-    Layer("present", "v"),
-    Layer("present", "a"),
-    Layer("centred", "v", -7.5, 30.0),
-    Layer("amount", "v", -10.0, 100.0),
-    Layer("amount", "v", -3e-200, 1e-201),
-    Layer("centred", "v", -1e-100, 1e100),
-    Layer("amount", "n", -4.0, 1e6),
-    Layer("centred", "n", 0.0, 3.0),
-    Layer("amount", "c", 0.0, 1.0),
+VECTORS = (
+    Vector((Rows(),)),
+    Vector((Present("v"), Centred("v", -7.5, 30.0))),
+    Vector((Amount("v", -10.0, 100.0),)),
+    Vector((Amount("v", -3e-200, 1e-201),)),
+    Vector((Present("a"), Centred("v", -1e-100, 1e100))),
+    Vector((Amount("n", -4.0, 1e6),)),
+    Vector((Present("n"), Centred("n", 0.0, 3.0))),
+    Vector((Amount("c", 0.0, 1.0),)),
 )
+NAMES = {Rows: "rows", Present: "present", Centred: "centred", Amount: "amount"}
 TABLES = ((), (0,), (1, 3), (0, 1, 2), (0, 1, 2, 3))
 
 
@@ -67,3 +66,12 @@ def random_row(dice, units):
 def random_rows(dice, most=60):
     units = dice.choice([1, 2, 5])
     return [random_row(dice, units) for _ in range(dice.randint(0, most))]
+
+
+def layers_of(vectors):
+    """What a row adds, number by number, as the plain totals take it: (kind, column, lower, upper)."""
+    return [
+        (NAMES[type(c)], getattr(c, "column", None), getattr(c, "lower", 0.0), getattr(c, "upper", 0.0))
+        for vector in vectors
+        for c in vector.coordinates
+    ]

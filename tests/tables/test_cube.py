@@ -6,9 +6,11 @@ import zlib
 from fractions import Fraction
 from itertools import combinations, product
 from math import inf, sqrt
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import psidp
@@ -162,7 +164,9 @@ def test_a_contribution_chosen_privately_keeps_nearly_all(trips, bound):
 
 def test_the_image_norm_keeps_more_of_units_that_are_in_many_cells(trips):
     curator = Curator(trips, "car")
-    rows, image = (curator.cube(COLUMNS, ask.up_to(2), contribution=20, bound=b).release(psi=8.0) for b in ("rows", "image"))
+    rows, image = (
+        curator.cube(COLUMNS, ask.up_to(2), contribution=20, bound=b).release(psi=8.0) for b in ("rows", "image")
+    )
     assert image.query().value > 1.2 * rows.query().value
 
 
@@ -213,9 +217,7 @@ def test_the_bound_on_products_of_rows_holds_for_any_unit(trips, measures):
     own = sum((plan.squared for plan, _ in plans), Fraction(0))
     for _ in range(60):
         cells = [tuple(int(dice.integers(c.size)) for c in layout.columns) for _ in range(int(dice.integers(1, 7)))]
-        values = [
-            [Fraction(int(dice.integers(-4, 5)), 4) if signed else 1 for _, signed in plans] for _ in cells
-        ]
+        values = [[Fraction(int(dice.integers(-4, 5)), 4) if signed else 1 for _, signed in plans] for _ in cells]
         pairs = sum(layout.gram[sum((a[i] == b[i]) << i for i in range(3))] for a, b in product(cells, cells))
         image = exact_images(plans, layout.marginals, list(zip(cells, values, strict=True)))
         assert image <= own * Fraction(pairs, 2**24)
@@ -343,6 +345,12 @@ def test_cells_that_noise_hides_are_flagged(trips):
         ({"tables": []}, "1 to 200,000"),
         ({"measures": []}, "at least one measure"),
         ({"measures": [ask.units()]}, "count, sum, mean"),
+        ({"measures": [ask.quantiles("fare", [0, 9, 20], 0.5)]}, "count, sum, mean"),
+        ({"measures": [ask.distinct("fare", 3)]}, "count, sum, mean"),
+        ({"measures": [ask.top(2)]}, "count, sum, mean"),
+        ({"measures": [ask.sum("colour", 0, 1)]}, "column of the table"),
+        ({"measures": [ask.sum("fare", bounds="auto")]}, "must be given in a cube"),
+        ({"measures": [ask.count(), ask.count()]}, "one twice"),
         ({"measures": [ask.count(contribution=3)]}, "give it to the cube itself"),
         ({"balance": "best"}, "worst"),
         ({"bound": "L2"}, "rows"),
@@ -371,10 +379,58 @@ def test_bad_questions_are_refused_before_anything_is_read_or_spent(trips, tmp_p
     price = {name: question.pop(name) for name in ("psi", "errors") if name in question}
     for verb in ("release", "plan"):
         with pytest.raises((ValueError, TypeError), match=words):
-            getattr(curator.cube(question["columns"], question["tables"], **{
-                name: value for name, value in question.items() if name not in ("columns", "tables")
-            }), verb)(**price)
+            getattr(
+                curator.cube(
+                    question["columns"],
+                    question["tables"],
+                    **{name: value for name, value in question.items() if name not in ("columns", "tables")},
+                ),
+                verb,
+            )(**price)
     assert ledger.remaining("survey") == Guarantee(1.0, unit="car")
+
+
+def test_a_column_of_the_wrong_type_is_refused(trips):
+    typed = pa.Table.from_pandas(trips)
+    for columns, words in (
+        ({"site": [1]}, "site"),
+        ({"site": ask.bins([0, 1])}, "column of numbers"),
+        ({"fare": [1]}, "cut into bins"),
+        ({"month": ["May"]}, "month"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            Curator(typed, "car").cube(columns, ask.up_to(1))
+    with pytest.raises(TypeError, match="numbers"):
+        Curator(typed, "car").cube(COLUMNS, ask.up_to(1), measures=[ask.mean("site", 0, 9)])
+
+
+def test_variances_ratios_and_weighted_sums_are_those_of_the_rows(trips):
+    ratio = ask.ratio(ask.sum("fare", 0, 100), ask.count())
+    measures = [ask.variance("delay", -10, 60), ask.deviation("delay", -10, 60), ratio]
+    measures.append(ask.weighted_sum("fare", 0, 100, weights="delay", most=60))
+    rows = inside(trips)
+    sites = rows.groupby("site")
+    weighted = (rows.fare.clip(0, 100) * rows.delay.clip(0, 60)).groupby(rows.site).sum()
+    mean = rows.fare.clip(0, 100).groupby(rows.site).sum() / sites.size()
+    truths = (sites.delay.var(ddof=0), sites.delay.std(ddof=0), mean, weighted)
+    right = {measure.name: truth for measure, truth in zip(measures, truths, strict=True)}
+    for unit, terms in ((None, {}), ("car", {"contribution": 500, "bound": "image"})):
+        cube = Curator(trips, unit).cube(COLUMNS, ask.up_to(2), measures=measures, **terms).release(psi=1000.0)
+        for row in cube.table("site"):
+            error = abs(row["value"] - right[row["statistic"]][row["site"]])
+            assert error < 6 * row["standard_error"] + 1e-3
+        again = Cube.from_dict(json.loads(cube.to_json()))
+        assert list(again.table("site", "month")) == list(cube.table("site", "month"))
+
+
+def test_a_cube_that_version_0_2_stored_is_read():
+    values = json.loads((Path(__file__).parents[1] / "from_0_2" / "cube.json").read_text(encoding="utf-8"))
+    cube = Cube.from_dict(values)
+    first = next(iter(cube.table("ward")))
+    assert first["value"] == pytest.approx(0.915793198576924, rel=1e-15)
+    assert first["upper"] == pytest.approx(5.695604541090887, rel=1e-13)
+    assert cube.tables == [("ward",), ("day",)]
+    assert Cube.from_dict(cube.to_dict()).table("day").rows == cube.table("day").rows
 
 
 def test_groups_that_come_from_the_table_are_refused(trips):
@@ -383,7 +439,11 @@ def test_groups_that_come_from_the_table_are_refused(trips):
 
 
 def test_what_no_table_holds_is_refused_with_what_there_is(trips):
-    cube = Curator(trips, None).cube(COLUMNS, [("site", "month"), ("delay",)], measures=[ask.mean("fare", 0, 9)]).release(psi=1.0)
+    cube = (
+        Curator(trips, None)
+        .cube(COLUMNS, [("site", "month"), ("delay",)], measures=[ask.mean("fare", 0, 9)])
+        .release(psi=1.0)
+    )
     for call, words in (
         (lambda: cube.table("site", "delay"), "holds site, delay together"),
         (lambda: cube.table("colour"), "no column 'colour'"),

@@ -32,9 +32,7 @@ def cube(counts, rng, confidence=0.95, measures=None, sums=None):
             }
         )
     n = len(noisy)
-    return Cube(
-        COLUMNS, measures, (Residuals((PLAN,) * n, tuple(noisy), (1.0,) * n),), Guarantee(1.0), confidence, ()
-    )
+    return Cube(COLUMNS, measures, (Residuals((PLAN,) * n, tuple(noisy), (1.0,) * n),), Guarantee(1.0), confidence, ())
 
 
 def enough(covered, runs, chance):

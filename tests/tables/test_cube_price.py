@@ -5,9 +5,8 @@ from itertools import combinations, product
 from math import ceil
 
 import numpy as np
-import pytest
-
 import pandas as pd
+import pytest
 
 from psidp.strategies.haar import Haar
 from psidp.strategies.marginals import Marginals
@@ -22,8 +21,10 @@ MEASURES = {
     "count and mean": [ask.count(), ask.mean("v", 0, 10)],
     "sum": [ask.sum("v", -3, 10)],
     "all": [ask.count(), ask.mean("v", 0, 10), ask.sum("w", 0, 1)],
+    "others": [ask.variance("v", 0, 10), ask.ratio(ask.sum("w", 0, 1), ask.count())],
 }
 ADDED = {"count": ["rows"], "mean of v": ["present", "value"], "sum of v": ["value"], "sum of w": ["value"]}
+ADDED |= {"variance of v": ["present", "value", "value"], "ratio of sum of w to count": ["value", "rows"]}
 """What a row adds for each measure: 1, 1 where there is a value, or the value."""
 
 TABLE = pd.DataFrame({"p": [1], "c0": [0], "c1": [0], "c2": [0], "v": [1.0], "w": [0.5]})
@@ -42,7 +43,10 @@ def cubes(seed, cases):
 def price(columns, tables, measures, *, unit=None, adjacency="add-remove", psi=1.0, errors=None, contribution=1.0):
     """The noise of every number that a row adds, and what all of it costs."""
     question = Curator(TABLE, unit, adjacency=adjacency).cube(
-        columns, [tuple(i if isinstance(i, str) else f"c{i}" for i in table) for table in tables], measures=measures, contribution=contribution,
+        columns,
+        [tuple(i if isinstance(i, str) else f"c{i}" for i in table) for table in tables],
+        measures=measures,
+        contribution=contribution,
         clipping_share=0.0,
     )  # fmt: skip
     priced = question.priced(None if errors else psi, errors, {})

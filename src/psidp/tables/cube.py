@@ -244,13 +244,15 @@ def cube_question(
                 f"column {column.name!r} has no type, and is asked for its numbers and for its values at once. "
                 f'Declare what it holds: types={{{column.name!r}: "int64"}}, or --type {column.name}:int64.'
             )
+    rule = None if where is None else Condition.parse(where, source.schema, source.untyped)
+    if rule is not None:  # before columns without a type are read as numbers for a measure
+        source = source.filtered(rule.sql(source.dialect))
     read = source.reading(reads | dict.fromkeys(numbers, "float64"))
     asked = tuple(_measure(ask, contribution, read) for ask in asks)
     wanted = _tables(tables, derived.by)
     _check_size(wanted, cube, bound)
     counts = all(counts_rows(ask.measure.vector) for ask in asked)
     layout = Residual(cube, wanted, balance, bound, counts=counts)
-    rule = None if where is None else Condition.parse(where, source.schema, source.untyped)
     untyped = [(name, reads.get(name, "string")) for name in derived.by if name in source.untyped]
     readings = [*derived.readings, *untyped, *(rule.readings if rule else ())]
     return CubeQuestion(

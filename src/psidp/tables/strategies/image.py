@@ -71,14 +71,15 @@ class ImageBound(RowBound):
         chosen = ", ".join(f"a.{name}" for name in (*unit, "part"))
         both = "CASE WHEN a.place = b.place THEN 1 ELSE 2 END"  # a pair counts in both orders
         product = stairs("agreed", [str(pattern) for pattern in range(1, len(self.gram))], self.gram)
+        square = f"CAST(sum(times * ({product})) AS BIGINT) AS square"
         root = f"sqrt(CAST(CASE WHEN square <= 0 THEN 0 ELSE square END AS {dialect.double}))"
         tried = f"{dialect.whole(f'floor({root} - {dialect.real(2.0**-10)})')} + 1"
-        rounded = f"CASE WHEN tried > 0 AND tried * tried >= square THEN tried ELSE tried + 1 END"
+        rounded = "CASE WHEN tried > 0 AND tried * tried >= square THEN tried ELSE tried + 1 END"
         return [
             ("dealt", f"SELECT {', '.join([own, *keys])}, {place}, {rows} FROM cells"),
             ("parted", f"SELECT *, place % ((own + {(1 << self.bits) - 1}) >> {self.bits}) AS part FROM dealt"),
             ("pairs", f"SELECT {chosen}, {agreed} AS agreed, {both} AS times FROM parted a JOIN parted b ON {same}"),
-            ("squares", f"SELECT {own}, CAST(sum(times * ({product})) AS BIGINT) AS square FROM pairs GROUP BY {own}, part"),
+            ("squares", f"SELECT {own}, {square} FROM pairs GROUP BY {own}, part"),
             ("roots", f"SELECT {own}, square, {tried} AS tried FROM squares"),
             ("units", f"SELECT {own}, CAST(sum({rounded}) AS BIGINT) AS s0 FROM roots GROUP BY {own}"),
         ]  # fmt: skip
