@@ -4,22 +4,22 @@ import os
 import sys
 from pathlib import Path
 from shutil import which
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from psidp.cli.demo_data import DIAGNOSES, FIRST_WEEK, WARDS, WEEKS, write_visits
 from psidp.cli.release_table import shown
 from psidp.cli.tables import console, table
-from psidp.curator import ask
-from psidp.curator.answer import Answer
-from psidp.curator.curator import Curator
-from psidp.curator.groups import PrivateGroups
 from psidp.errors import BudgetExceededError, MissingExtraError
 from psidp.ledger.ledger import Ledger
 from psidp.present.figures import heat_map, save, series
 from psidp.present.formatting import up
 from psidp.present.words import sentences
+from psidp.tables import ask
+from psidp.tables.answer import Answer
+from psidp.tables.choices.groups import PrivateGroups
+from psidp.tables.curator import Curator
 
 __all__ = ["demo"]
 
@@ -66,27 +66,27 @@ def demo(
 def _releases(curator: Curator, folder: Path) -> None:
     """Three questions that fit."""
     console.rule("2. First the plan, then the first release")
-    question: dict[str, Any] = {"by": "ward", "groups": folder / "wards.csv", "psi": 0.55, "contribution": 4}
-    asks = (ask.count(), ask.sum("cost", 0, 5000))
-    plan = curator.plan(*asks, **question)
+    wards = folder / "wards.csv"
+    question = curator.ask(ask.count(), ask.sum("cost", 0, 5000), by="ward", groups=wards, contribution=4)
+    plan = question.plan(psi=0.55)
     (folder / "plan.sql").write_text(";\n\n".join(plan.sql) + ";\n", encoding="utf-8")
     console.print(f"{plan.summary()}\n")
-    answer = curator.release(*asks, **question, retry_key="wards")
+    answer = question.release(psi=0.55, retry_key="wards")
     (folder / "wards_answer.csv").write_text(answer.frame().to_csv(index=False), encoding="utf-8")
     _show(answer)
     console.print("No ward is called quarantine in the table: a public key that is absent has noise alone.\n")
     console.rule("3. Asked again")
-    again = curator.release(*asks, **question, retry_key="wards")
+    again = question.release(psi=0.55, retry_key="wards")
     same = list(again) == list(answer)
     console.print(
         f"The same question under the same key gives {'the very same' if same else 'other'} numbers, from the ledger. "
         f"{again.left}\n",
     )
     console.rule("4. Two more releases")
-    adults: dict[str, Any] = {"where": "age >= 18", "contribution": 2, "psi": 0.5}
-    _show(curator.release(ask.mean("cost", 0, 5000), ask.quantiles("age", range(18, 103, 4)), **adults))
+    measures = (ask.mean("cost", 0, 5000), ask.quantiles("age", range(18, 103, 4)))
+    _show(curator.ask(*measures, where="age >= 18", contribution=2).release(psi=0.5))
     groups = PrivateGroups(kappa=1e-9, at_most=6)
-    _show(curator.release(ask.units(), by="diagnosis", groups=groups, psi=0.5, contribution="auto"))
+    _show(curator.ask(ask.units(), by="diagnosis", groups=groups, contribution="auto").release(psi=0.5))
     console.print(
         "Here nobody named the diagnoses beforehand. Those that a crowd has came through the threshold; a patient with "
         "a syndrome of his own does not make it appear.\n"
@@ -97,7 +97,7 @@ def _refusal(curator: Curator) -> None:
     """The question that does not fit."""
     console.rule("5. A fourth that does not fit")
     try:
-        curator.release(ask.histogram("age", range(0, 111, 10)), psi=0.5)
+        curator.ask(ask.histogram("age", range(0, 111, 10))).release(psi=0.5)
     except BudgetExceededError as refusal:
         console.print(f"{refusal}\n")
 
@@ -105,12 +105,12 @@ def _refusal(curator: Curator) -> None:
 def _weekly(curator: Curator, folder: Path) -> None:
     """A number for every week of a year, at one price."""
     console.rule("6. A number that goes on")
-    stream = curator.stream(
-        "new patients", ask.units(), every="week", since=FIRST_WEEK, periods=WEEKS, at_most=1, psi=0.3,
+    question = curator.stream(
+        "new patients", ask.units(), every="week", since=FIRST_WEEK, periods=WEEKS, cap=ask.cap(at_most=1),
         arrived="loaded_at", windows=[4],
     )  # fmt: skip
-    console.print(f"{stream.plan()}\n")
-    stream.open("new patients by week")
+    console.print(f"{question.plan(psi=0.3)}\n")
+    stream = question.open(psi=0.3, purpose="new patients by week")
     console.print(
         f"Opened, psi = 0.3 is paid for all {WEEKS} weeks. A patient counts in the first week with a visit. Published "
         f"now, late, as the year is over: {len(stream.publish())} weeks; published again: {len(stream.publish())}.\n",
@@ -121,7 +121,7 @@ def _weekly(curator: Curator, folder: Path) -> None:
         made.add_row(str(row.period), *(f"{number:,.1f}" for number in row[3:7]))
     console.print(made)
     try:
-        picture = save(series(rows, "New patients to date", stream.confidence), folder / "weekly.svg")
+        picture = save(series(rows, "New patients to date", stream.question.confidence), folder / "weekly.svg")
         console.print(f"The picture of it is {picture}.\n")
     except MissingExtraError as missing:
         console.print(f"{missing}\n")
@@ -131,9 +131,9 @@ def _tables(curator: Curator, folder: Path) -> None:
     """All tables of three columns, for what is left of the budget."""
     console.rule("7. Tables that agree with each other")
     columns = {"ward": WARDS, "diagnosis": DIAGNOSES, "age": ask.bins([0, 18, 40, 65, 120])}
-    question: dict[str, Any] = {"psi": 0.25, "contribution": 4}
-    console.print(f"{curator.plan_cube(columns, ask.up_to(2), **question).summary()}\n")
-    cube = curator.cube(columns, ask.up_to(2), **question, retry_key="cross-tables")
+    question = curator.cube(columns, ask.up_to(2), contribution=4)
+    console.print(f"{question.plan(psi=0.25).summary()}\n")
+    cube = question.release(psi=0.25, retry_key="cross-tables")
     for names in (("ward",), ("age",)):
         console.print(shown(cube.table(*names)))
     old = cube.query({"ward": "geriatrics", "age": [65.0]})

@@ -11,17 +11,18 @@ from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.ledger_options import Where, readable
 from psidp.cli.release_cube import show_cube
+from psidp.cli.publishing import Output
 from psidp.cli.release_table import show_answer
 from psidp.cli.stream import published_rows, show_published
-from psidp.curator.answer import Answer
-from psidp.curator.cube import Cube
-from psidp.curator.stream_numbers import stored_numbers
 from psidp.forms import check_form
 from psidp.ledger.entry import Entry
 from psidp.ledger.reading import LedgerReading
 from psidp.mechanism.gaussian import FORM as RELEASE
 from psidp.mechanism.stream_store import period_under
 from psidp.present.formatting import up
+from psidp.tables.answer import Answer
+from psidp.tables.readings import Cube
+from psidp.tables.series import stored_numbers
 
 __all__ = ["answer"]
 
@@ -65,7 +66,7 @@ def _show(value: Any, numbers: list[Any]) -> None:
     if names >= {"columns", "marginals", "layers"}:
         return show_cube(Cube.from_dict(value).settled("", True))
     if names >= {"by", "rows", "guarantee"}:
-        return show_answer(Answer.from_dict(value).settled("", True))
+        return show_answer(Answer.from_dict(value).settled("", True), Output())
     if {"value"} <= names <= {"form", "dtype", "value"}:
         check_form(value.get("form"), RELEASE, "the stored release")
         for number in np.atleast_1d(value["value"]).ravel().tolist():

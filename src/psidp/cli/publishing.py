@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ from psidp.errors import MissingExtraError
 from psidp.present.figures.files import SUFFIXES, save
 from psidp.tables.answer import Answer
 from psidp.tables.ask import Ask
-from psidp.tables.sources.files import check_writable
+from psidp.tables.sources.columns import check_writable
 
 __all__ = ["Output", "paid_and_stored", "save_answer", "save_figure", "write_answer"]
 

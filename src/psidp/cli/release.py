@@ -12,8 +12,9 @@ from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.publishing import paid_and_stored
 from psidp.cli.release_cube import release_cube
+from psidp.cli.release_run import release_run
 from psidp.cli.release_table import release_table
-from psidp.curator.file_columns import check_target, read_column, write_column
+from psidp.tables.sources.columns import check_target, read_column, write_column
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 from psidp.mechanism.gaussian import GaussianMechanism
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command(name="table")(release_table)
 app.command(name="cube")(release_cube)
+app.command(name="run")(release_run)
 
 Grid = Annotated[float | None, typer.Option("--grid", help="step of the released values, a power of two")]
 Integers = Annotated[bool, typer.Option("--integers", help="whole numbers in, whole numbers out")]

@@ -27,7 +27,7 @@ from psidp.tables.readings import Cube
 from psidp.tables.sources.columns import check_writable
 from psidp.tables.sources.groups import keys_from_text
 
-__all__ = ["release_cube", "show_cube"]
+__all__ = ["Read", "release_cube", "release_question", "show_cube"]
 
 MOST_SHOWN = 400
 """Cells up to which a table is shown in a terminal."""
@@ -120,7 +120,8 @@ def release_cube(
             columns.values(curator), columns.wanted, measures=measures.asks or (ask.count(),), balance=columns.balance,
             bound=columns.bound, **which.terms,
         )  # fmt: skip
-        release_question(curator, question, {**price.notions, "errors": dict(map(_error, errors.error)) or None}, pays, read)
+        wanted = dict(map(_error, errors.error)) or None
+        release_question(curator, question, {**price.notions, "errors": wanted}, pays, read)
     finally:
         curator.dispose()
 

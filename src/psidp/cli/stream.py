@@ -3,6 +3,7 @@
 import csv
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -11,19 +12,16 @@ from typing import Annotated, Any
 import typer
 
 from psidp.cli import options
-from psidp.cli import table_options as given
-from psidp.cli.ask_words import bounds, shared
 from psidp.cli.echo import echo
+from psidp.cli.from_values import OptionGroup, from_values
 from psidp.cli.json_output import show_json
-from psidp.cli.release_table import column_type, groups_of
-from psidp.cli.table_options import NO_UNIT
+from psidp.cli.table_options import Groups, Measures, Pays, Price, TableAt, Which
 from psidp.cli.tables import console, table
-from psidp.curator import ask
-from psidp.curator.answer import packed
-from psidp.curator.curator import Curator
-from psidp.curator.stream import Stream
-from psidp.curator.stream_numbers import Published
-from psidp.ledger.ledger import Ledger
+from psidp.tables import ask
+from psidp.tables.answer import packed
+from psidp.tables.curator import Curator
+from psidp.tables.series import Published
+from psidp.tables.stream import Stream
 
 __all__ = ["app", "published_rows", "show_published"]
 
@@ -35,93 +33,76 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Words = list[str]
+
+@dataclass(frozen=True, slots=True)
+class Periods(OptionGroup):
+    """The stream's name, its periods, and in which of them a unit counts."""
+
+    name_of: Annotated[str, typer.Option("--name", help="what the stream is called in the ledger")]
+    every: Annotated[str, typer.Option("--every", help="day, week, month, quarter or year")]
+    since: Annotated[str, typer.Option("--since", help="first day of the first period, such as 2026-01-05")]
+    periods: Annotated[int, typer.Option("--periods", help="how many there will be at most")]
+    arrived: Annotated[str, typer.Option("--arrived", help="the column that says when a row came into the table")]
+    at_most: Annotated[
+        int | None, typer.Option("--at-most", help="the number of periods in which a unit counts, its first ones")
+    ] = None
+    apart: Annotated[
+        int, typer.Option("--apart", help="a unit counts where it has no row in the apart - 1 periods before")
+    ] = 1
+    each: Annotated[
+        str, typer.Option("--each", help="a unit counts once in each month, quarter, year or number of periods")
+    ] = ""
+    windows: Annotated[
+        list[int], typer.Option("--window", help="a window that matters; may be repeated")
+    ] = field(default_factory=list)
+    wait_hours: Annotated[
+        float, typer.Option("--wait-hours", help="hours after its end that a period is published")
+    ] = 1.0
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What a stream is told."""
+        if not 0.0 <= self.wait_hours <= 1e6:
+            raise ValueError(f"--wait-hours must be in [0, 1000000], got {self.wait_hours}.")
+        each = int(self.each) if self.each.isdecimal() else self.each or None
+        return {
+            "every": self.every, "since": self.since, "periods": self.periods, "arrived": self.arrived,
+            "cap": ask.cap(self.at_most, apart=self.apart, each=each), "windows": self.windows,
+            "wait": timedelta(hours=self.wait_hours),
+        }  # fmt: skip
 
 
-def _option(flag: str, help: str) -> Any:
-    return typer.Option(flag, help=help)
-
-
-@options.with_prices()
+@from_values
 def _stream(
-    source: Annotated[str, typer.Argument(help="a .parquet, .csv or .duckdb file; with --engine a table's name")],
-    name: Annotated[str, _option("--name", "what the stream is called in the ledger")],
-    every: Annotated[str, _option("--every", "day, week, month, quarter or year")],
-    since: Annotated[str, _option("--since", "first day of the first period, such as 2026-01-05")],
-    periods: Annotated[int, _option("--periods", "how many there will be at most")],
-    ledger: Annotated[str, _option("--ledger", "where spending is written down: a file or postgresql://")],
-    budget: Annotated[str, _option("--budget", "the budget that pays")],
-    notions: options.Notions,
-    arrived: Annotated[str, _option("--arrived", "the column that says when a row came into the table")] = "",
-    seal: Annotated[str, _option("--seal", "or a secret file of yours that keeps closed periods; with --dated")] = "",
-    dated: Annotated[str, _option("--dated", "with --seal: the column of the day that a row is about")] = "",
-    wait_hours: Annotated[float, _option("--wait-hours", "hours after its end that a period is published")] = 1.0,
-    unit_column: given.UnitColumn = [],  # noqa: B006
-    rows_are_units: Annotated[bool, _option("--rows-are-units", "every row is its own unit")] = False,
-    count: Annotated[bool, _option("--count", "how many rows")] = False,
-    units: Annotated[bool, _option("--units", "how many different units")] = False,
-    sum_of: Annotated[Words, _option("--sum", "column:lower:upper")] = [],  # noqa: B006
-    weight: given.Weights = [],  # noqa: B006
-    at_most: Annotated[int | None, _option("--at-most", "in so many periods a unit counts, its first ones")] = None,
-    apart: Annotated[int, _option("--apart", "a unit counts where it has no row so many periods before, less 1")] = 1,
-    each: Annotated[str, _option("--each", "a unit counts once in each month, quarter, year or so many periods")] = "",
-    by: Annotated[Words, _option("--by", "column that makes groups; may be repeated")] = [],  # noqa: B006
-    groups: Annotated[
-        str, _option("--groups", "the groups: a,b,c, or a .csv or .parquet file with the columns of --by")
-    ] = "",
-    where: Annotated[Words, _option("--where", '"age >= 18"; may be repeated')] = [],  # noqa: B006
-    contribution: Annotated[float, _option("--contribution", "rows' worth a unit may add to a period")] = 1.0,
-    windows: Annotated[list[int], _option("--window", "a window that matters; may be repeated")] = [],  # noqa: B006
-    confidence: Annotated[float, _option("--confidence", "chance that an interval covers, (0,1)")] = 0.95,
-    engine: Annotated[str, _option("--engine", "postgresql://... or spark://...; DuckDB unless told")] = "",
-    table_name: Annotated[str, _option("--table", "which table of a .duckdb file")] = "",
-    types: Annotated[Words, _option("--type", "column:type of a .csv file, such as age:int64")] = [],  # noqa: B006
-    missing: given.Missing = [],  # noqa: B006
-    same_unit: Annotated[str, _option("--same-unit", "why another unit column names the budget's units")] = "",
-    actor: given.Actor = "",
-) -> tuple[Curator, Stream]:
+    table: TableAt, periods: Periods, price: Price, measures: Measures, groups: Groups, which: Which, pays: Pays
+) -> tuple[Curator, Stream, str]:
     """The stream that the options speak of; nothing is read."""
-    if bool(unit_column) == rows_are_units:
-        raise ValueError(NO_UNIT)
-    curator = Curator(
-        source, unit_column or None, ledger=Ledger(ledger, actor=actor), budget=budget, engine=engine or None,
-        name=table_name or None, types=dict(map(column_type, types)), same_unit=same_unit,
-        missing=missing or None,
-    )  # fmt: skip
-    asks = shared([ask.count()] * count + [ask.units()] * units + [ask.sum(*bounds(word)) for word in sum_of], weight)
-    bucket: Any = int(each) if each.isdecimal() else each or None
-    kind: Any = every
-    made = curator.stream(
-        name, *asks, **notions, every=kind, since=since, periods=periods, arrived=arrived or None,
-        totals="sealed" if seal or dated else None, dated=dated or None, seal=seal or None, at_most=at_most,
-        apart=apart, each=bucket, by=by, groups=groups_of(curator, by, groups, ""), where=where,
-        contribution=contribution, windows=windows, confidence=confidence, wait=_hours(wait_hours),
-    )  # fmt: skip
-    return curator, made
-
-
-def _hours(number: float) -> timedelta:
-    """So many hours."""
-    if not 0.0 <= number <= 1e6:
-        raise ValueError(f"--wait-hours must be in [0, 1000000], got {number}.")
-    return timedelta(hours=number)
+    if not (pays.ledger and pays.budget):
+        raise ValueError("a stream must have --ledger and --budget, which keep its strategy and what it published.")
+    if pays.retry_key:
+        raise ValueError("--retry-key must be left out: a stream has its name, and opening it again costs nothing.")
+    curator, terms = table.opened(pays), which.terms
+    del terms["clipping_share"]
+    question = curator.stream(periods.name_of, *measures.asks, **periods.terms, **groups.terms(curator), **terms)
+    return curator, question.priced(**price.notions), pays.purpose
 
 
 def _with_stream(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose first parameter is the stream; it gets the options of all streams and its own."""
-    shared = signature(_stream, eval_str=True).parameters
+    shared = signature(_stream).parameters
     own = list(signature(command, eval_str=True).parameters.values())[1:]
 
     @wraps(command)
     def called(**values: Any) -> None:
-        curator, made = _stream(**{name: values.pop(name) for name in shared})
+        curator, stream, purpose = _stream(**{name: values.pop(name) for name in shared})
         try:
-            command(made, **values)
+            command(stream, **values, **({"purpose": purpose} if "purpose" in signature(command).parameters else {}))
         finally:
             curator.dispose()
             curator.ledger.dispose()
 
-    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in (*shared.values(), *own)]
+    parameters = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (*shared.values(), *own) if p.name != "purpose"]
+    parameters.append(shared["purpose"])
     called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
@@ -133,19 +114,14 @@ def plan(stream: Stream, as_json: options.AsJson = False) -> None:
     """Say what a stream would cost and how large its errors will be; nothing is read or spent."""
     made = stream.plan()
     if as_json:
-        return show_json(
-            {
-                "psi": made.guarantee.psi,
-                "counted": stream.counted,
-                "expected": [row._asdict() for row in made.expected()],
-            }
-        )
+        expected = [row._asdict() for row in made.expected()]
+        return show_json({"psi": made.guarantee.psi, "counted": stream.counted, "expected": expected})
     return echo(str(made))
 
 
 @app.command("open")
 @_with_stream
-def open_stream(stream: Stream, purpose: Annotated[str, _option("--purpose", "why, for the ledger")] = "") -> None:
+def open_stream(stream: Stream, purpose: str = "") -> None:
     """Pay for a stream, once; opening it again costs nothing."""
     made = stream.open(purpose).plan()
     echo(
@@ -166,8 +142,10 @@ def publish(stream: Stream, as_json: options.AsJson = False) -> None:
 @_with_stream
 def show(
     stream: Stream,
-    question: Annotated[str, _option("--question", "single period or total to date")] = "total to date",
-    last: Annotated[int | None, _option("--last", "the sum of the last so many periods instead")] = None,
+    question: Annotated[str, typer.Option("--question", help="single period or total to date")] = "total to date",
+    last: Annotated[
+        int | None, typer.Option("--last", help="instead, the sum of this number of periods up to each")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Show what a stream has published: totals to date, single periods or windows, with intervals."""
@@ -193,13 +171,8 @@ def show_published(rows: list[Published]) -> None:
     if sys.stdout.isatty():
         made = table("", ["period", "group", "statistic"], ["value", "standard error", "lower", "upper", "flag"])
         for row in rows:
-            made.add_row(
-                str(row.period),
-                ", ".join(map(str, row.group)),
-                row.statistic,
-                *(f"{x:,.1f}" for x in row[3:7]),
-                row.flag,
-            )
+            group = ", ".join(map(str, row.group))
+            made.add_row(str(row.period), group, row.statistic, *(f"{x:,.1f}" for x in row[3:7]), row.flag)
         return console.print(made)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(Published._fields)
