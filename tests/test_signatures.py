@@ -10,11 +10,11 @@ import pytest
 
 import psidp
 from psidp.guarantee import Guarantee
-from psidp.maths.notion import NOTIONS
+from psidp.maths.notion import NAMES
 
 SRC = Path(psidp.__file__).parent
 TYPED = [*sorted((SRC / "maths").glob("*.py")), SRC / "guarantee.py"]
-NOTION_NAMES = {name for names in NOTIONS for name in names}
+NOTION_NAMES = set(NAMES)
 WRAPPER = {"elementwise"}  # gives what it decorates the overloads' types, which say it all
 
 
@@ -57,7 +57,7 @@ def test_an_editor_completes_the_notions_of_a_gaussian_guarantee():
     assert set(parameters) == NOTION_NAMES | {"adjacency", "unit"}
     assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
     line = "psidp.Guarantee.gaussian("
-    listed = {c.name for c in jedi.Script(f"import psidp\n{line}").complete(2, len(line))}
+    listed = {c.name for c in jedi.Interpreter(line, [{"psidp": psidp}]).complete(1, len(line))}
     assert {f"{name}=" for name in NOTION_NAMES} <= listed
 
 

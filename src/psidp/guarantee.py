@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import total_ordering
 from html import escape
 from math import expm1, fsum, inf, log1p
-from typing import Any, Self, cast, overload
+from typing import Any, Self, Unpack, cast, overload
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from psidp.maths.bayes import loss_tail_quantile
 from psidp.maths.covering import psi_covering_pure, psi_covering_rdp, psi_covering_zcdp
 from psidp.maths.elementwise import Array, Reals
 from psidp.maths.normal import UNIT
-from psidp.maths.notion import known_by_our_names, psi_of, worth
+from psidp.maths.notion import GaussianNotions, known_by_our_names, psi_of, spelled_out, worth
 from psidp.maths.profile import delta_from_psi
 from psidp.maths.profile_inverse import epsilon_from_psi
 from psidp.maths.renyi import rho_from_psi
@@ -71,23 +71,14 @@ class Guarantee(NotebookView):
 
     @classmethod
     @known_by_our_names
+    @spelled_out
     def gaussian(
         cls,
         *,
         psi: float | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        sensitivity: float | None = None,
-        sigma: float | None = None,
-        auc: float | None = None,
-        advantage: float | None = None,
-        tpr: float | None = None,
-        fpr: float | None = None,
-        alpha: float | None = None,
-        rho: float | None = None,
-        zcdp: float | None = None,
         adjacency: Adjacency = "add-remove",
         unit: str = "record",
+        **notions: Unpack[GaussianNotions],
     ) -> Self:
         """The guarantee of the Gaussian mechanism that has one property, given in exactly one way.
 
@@ -102,11 +93,8 @@ class Guarantee(NotebookView):
             >>> Guarantee.gaussian(auc=0.75)
             Guarantee(psi=0.9538...)
         """
-        notion = {
-            "psi": psi, "epsilon": epsilon, "delta": delta, "sensitivity": sensitivity, "sigma": sigma, "auc": auc,
-            "advantage": advantage, "tpr": tpr, "fpr": fpr, "alpha": alpha, "rho": rho, "zcdp": zcdp,
-        }  # fmt: skip
-        given = {name: value for name, value in notion.items() if value is not None}
+        named: dict[str, Any] = {"psi": psi, **notions}
+        given = {name: value for name, value in named.items() if value is not None}
         return cls(psi=psi_of(given), adjacency=adjacency, unit=unit)
 
     @classmethod

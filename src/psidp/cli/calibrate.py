@@ -8,13 +8,14 @@ from psidp.cli import options, run_options
 from psidp.cli.account import calibrate_run
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import console
+from psidp.maths.notion import NAMES
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present.formatting import up
 
 __all__ = ["calibrate"]
 
 
-@options.with_notions(*(name for name in options.NOTIONS if name not in {"sensitivity", "sigma"}))
+@options.with_notions(*(name for name in NAMES if name not in {"sensitivity", "sigma"}))
 def calibrate(
     notions: options.Notions,
     sensitivity: Annotated[

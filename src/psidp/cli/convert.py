@@ -9,6 +9,7 @@ from psidp.cli import options
 from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.guarantee import Guarantee
+from psidp.maths.notion import NAMES
 from psidp.maths.profile import log_delta_from_psi
 from psidp.maths.renyi import rho_from_psi
 from psidp.symbols import symbol
@@ -30,7 +31,7 @@ TARGETS: dict[str, tuple[str, Callable[[Guarantee, float], float]]] = {
 }
 
 
-@options.with_notions(*options.NOTIONS)
+@options.with_notions(*NAMES)
 def convert(
     to: Annotated[list[str], typer.Option("--to", help=f"what to compute: {', '.join(TARGETS)}")],
     notions: options.Notions,

@@ -8,6 +8,7 @@ from psidp.cli import options
 from psidp.cli.json_output import show_json
 from psidp.cli.tables import show_explanation, show_readings
 from psidp.guarantee import Guarantee
+from psidp.maths.notion import NAMES
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present.claims import KAPPA, any_mechanism, which_applies
 from psidp.present.words import sentences, statements
@@ -15,7 +16,7 @@ from psidp.present.words import sentences, statements
 __all__ = ["explain"]
 
 
-@options.with_notions(*options.NOTIONS)
+@options.with_notions(*NAMES)
 def explain(
     notions: options.Notions,
     any_mechanism_: Annotated[

@@ -19,6 +19,7 @@ from psidp.ledger.budget import Partitions
 from psidp.ledger.ledger import Ledger
 from psidp.ledger.private_file import private
 from psidp.ledger.verify import Head
+from psidp.maths.notion import NAMES
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present.formatting import up
 from psidp.present.ledger_report import numbered
@@ -84,7 +85,7 @@ def open_(
 
 
 @app.command()
-@options.with_notions(*(name for name in options.NOTIONS if name not in {"tpr", "fpr"}))
+@options.with_notions(*(name for name in NAMES if name not in {"tpr", "fpr"}))
 def spend(
     ledger: Where,
     budget: Name,

@@ -17,6 +17,7 @@ from psidp.ledger.entry import Entry
 from psidp.ledger.event_words import asked_in_words
 from psidp.ledger.ledger import Ledger
 from psidp.ledger.listing import Selection
+from psidp.maths.notion import NAMES
 from psidp.present.formatting import up
 
 __all__ = ["approve", "deny", "limit", "pause", "request", "resume", "roles"]
@@ -26,7 +27,7 @@ Whose = Annotated[str, typer.Option("--person", help="only spends of this actor;
 Which = Annotated[str, typer.Argument(metavar="[BUDGET]", help="the budget's name; all of them with --person alone")]
 
 
-@options.with_notions(*(name for name in options.NOTIONS if name not in {"tpr", "fpr"}))
+@options.with_notions(*(name for name in NAMES if name not in {"tpr", "fpr"}))
 def request(
     ledger: Where,
     budget: Name,

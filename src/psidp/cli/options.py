@@ -8,11 +8,11 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from psidp.guarantee import Guarantee
+from psidp.maths.notion import NAMES, OF_A_QUERY
 from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.symbols import SYMBOLS, check_text
 
 __all__ = [
-    "NOTIONS",
     "Actor",
     "Adjacent",
     "AsJson",
@@ -24,12 +24,6 @@ __all__ = [
     "with_prices",
 ]
 
-NOTIONS = (
-    "psi", "epsilon", "delta", "sensitivity", "sigma", "auc", "advantage", "tpr", "fpr", "alpha", "rho", "zcdp",
-)  # fmt: skip
-"""The quantities that can name a Gaussian mechanism, as flags."""
-OF_A_QUERY = ("sensitivity", "sigma")
-"""Those that speak of one query whose sensitivity is known."""
 Notions = dict[str, float]
 Made = TypeVar("Made")
 Unit = Annotated[str, typer.Option("--unit", help="whose data is protected: record, patient, household")]
@@ -73,7 +67,7 @@ def with_notions(*names: str, refused: Sequence[str] = ()) -> Callable[[Callable
 
 def with_prices() -> Callable[[Callable[..., Made]], Callable[..., Made]]:
     """A command of which `notions` is the price of a table; sensitivity and sigma belong to one query."""
-    return with_notions(*(name for name in NOTIONS if name not in OF_A_QUERY), refused=OF_A_QUERY)
+    return with_notions(*(name for name in NAMES if name not in OF_A_QUERY), refused=OF_A_QUERY)
 
 
 def _flag(name: str, *, hidden: bool = False) -> Parameter:

@@ -13,7 +13,7 @@ from psidp.curator.groups import PrivateGroups
 from psidp.curator.plan import expected_errors
 from psidp.curator.query import Query
 from psidp.guarantee import Guarantee
-from psidp.maths.notion import NOTIONS, psi_of
+from psidp.maths.notion import NAMES, OF_A_QUERY, psi_of
 from psidp.symbols import float_above, float_below, symbol
 
 __all__ = ["Wanted", "kappa_of", "price_of", "priced_by_error", "psi_of_notion"]
@@ -60,7 +60,7 @@ def psi_of_notion(psi: float | None, notions: Mapping[str, object], kappa: float
             "contribution, and sigma from that and psi. To choose how accurate the numbers are, give the error that is "
             "wanted."
         )
-    known = [name for names in NOTIONS for name in names if "sigma" not in names]
+    known = [name for name in NAMES if name not in OF_A_QUERY]
     strange = [name for name in given if name not in known]
     if strange and len(given) > 1:
         raise TypeError(f"{strange[0]!r} is neither an argument nor a notion here; notions are {', '.join(known)}.")

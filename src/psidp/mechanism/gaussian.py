@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from sys import float_info
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 from psidp.ledger.ledger import Ledger
-from psidp.maths.notion import known_by_our_names
+from psidp.maths.notion import Notions, known_by_our_names, spelled_out
 from psidp.maths.sensitivity import Adjacency
 from psidp.mechanism.clipping import ClippedSum
 from psidp.mechanism.release import Release
@@ -91,6 +91,7 @@ class GaussianMechanism:
 
     @classmethod
     @known_by_our_names
+    @spelled_out
     def calibrate(
         cls,
         sensitivity: float,
@@ -100,17 +101,9 @@ class GaussianMechanism:
         ledger: Ledger | None = None,
         budget: str = "",
         psi: float | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        auc: float | None = None,
-        advantage: float | None = None,
-        tpr: float | None = None,
-        fpr: float | None = None,
-        alpha: float | None = None,
-        rho: float | None = None,
-        zcdp: float | None = None,
         adjacency: Adjacency | None = None,
         unit: str | None = None,
+        **notions: Unpack[Notions],
     ) -> Self:
         """The mechanism with the least noise that keeps a guarantee, or epsilon= and delta=, or any one notion.
 
@@ -123,10 +116,7 @@ class GaussianMechanism:
             >>> GaussianMechanism.calibrate(3.0, guarantee=Guarantee(psi=0.5)).sigma
             6.0
         """
-        asked: dict[str, Any] = {
-            "psi": psi, "epsilon": epsilon, "delta": delta, "auc": auc, "advantage": advantage, "tpr": tpr, "fpr": fpr,
-            "alpha": alpha, "rho": rho, "zcdp": zcdp, "adjacency": adjacency, "unit": unit,
-        }  # fmt: skip
+        asked: dict[str, Any] = {"psi": psi, **notions, "adjacency": adjacency, "unit": unit}
         terms = {name: value for name, value in asked.items() if value is not None}
         if guarantee is None:
             guarantee = Guarantee.gaussian(**terms)

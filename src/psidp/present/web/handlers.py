@@ -9,6 +9,7 @@ from psidp.accounting import DPSGD, account, calibrate
 from psidp.accounting.calibration import described_run
 from psidp.auditing.independent import audit
 from psidp.guarantee import Guarantee
+from psidp.maths.notion import NAMES, OF_A_QUERY
 from psidp.maths.sensitivity import check_adjacency
 from psidp.present.card.formats import written
 from psidp.present.card.record import Mechanism, Scope, card
@@ -17,9 +18,7 @@ from psidp.present.words import sentences, statements
 __all__ = ["answer_account", "answer_audit", "answer_calibrate", "answer_card", "answer_explain", "describes_run"]
 
 CONTEXT = ("adjacency", "unit")
-NOTIONS = ("psi", "epsilon", "delta", "auc", "advantage", "tpr", "fpr", "alpha", "rho", "zcdp")
-
-
+PRICES = tuple(name for name in NAMES if name not in OF_A_QUERY)
 RUN = ("sampling_rate", "steps", "batch_size", "dataset_size", "epochs", "bands", "order")
 
 
@@ -31,7 +30,7 @@ def named(asked: dict[str, Any], notions: tuple[str, ...]) -> Guarantee:
 
 def answer_explain(asked: dict[str, Any]) -> dict[str, Any]:
     """What `psidp explain --json` prints."""
-    guarantee = named(asked, (*NOTIONS, "sensitivity", "sigma"))
+    guarantee = named(asked, NAMES)
     rows = [{"theory": s.theory, "quantity": s.quantity, "value": s.value} for s in statements(guarantee)]
     return {"guarantee": guarantee.to_dict(), "statements": rows, "sentences": sentences(guarantee)}
 
@@ -44,7 +43,7 @@ def answer_calibrate(asked: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("calibrate needs sensitivity for a query, or sampling_rate and steps for a run.")
     if asked["kappa"] is not None:
         raise ValueError("kappa (probability of outright failure) belongs to a run, which has sampling_rate and steps.")
-    guarantee = named(asked, (*NOTIONS, "sigma"))
+    guarantee = named(asked, (*PRICES, "sigma"))
     sigma = guarantee.sigma(asked["sensitivity"])
     return {"sigma": sigma, "sensitivity": asked["sensitivity"], "guarantee": guarantee.to_dict()}
 
@@ -61,7 +60,7 @@ def _calibrated_run(asked: dict[str, Any]) -> dict[str, Any]:
     run |= {} if side == "add-remove" else {"adjacency": side}  # which nobody may have said: the sampling says it
     described_run(**run)
     targets = ("epsilon", "delta", "psi", "kappa", "advantage")
-    other = [n for n in (*NOTIONS, "sensitivity", "sigma") if n not in targets and asked[n] is not None]
+    other = [n for n in NAMES if n not in targets and asked[n] is not None]
     if other:
         raise ValueError(f"a run is calibrated to epsilon and delta, psi and kappa, or advantage, got {other[0]}.")
     given = {name: asked[name] for name in targets if asked[name] is not None}
@@ -91,8 +90,8 @@ def _run(*, noise_multiplier: float, bands: int | None, order: str | None, **sai
 def answer_card(asked: dict[str, Any]) -> dict[str, Any]:
     """The card as JSON values, or as text in another format."""
     sensitivity, sigma = asked["sensitivity"], asked["sigma"]
-    plain = all(asked[name] is None for name in NOTIONS)
-    whole = named(asked, ("sensitivity", "sigma") if plain else NOTIONS)
+    plain = all(asked[name] is None for name in PRICES)
+    whole = named(asked, ("sensitivity", "sigma") if plain else PRICES)
     guarantee = Guarantee(whole.psi, asked["kappa"], whole.adjacency, whole.unit)
     if sensitivity is not None and sigma is None and guarantee.psi > 0.0:
         sigma = guarantee.sigma(sensitivity)
