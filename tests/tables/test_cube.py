@@ -95,7 +95,7 @@ def test_intervals_of_cells_means_sums_and_ranges_cover_as_promised(trips):
     june = ((inside(trips).month >= 3) & (inside(trips).site == "south")).sum()
     hits = {"count": [], "mean of delay": [], "sum of fare": [], "range": [], "ratio": []}
     question = Curator(trips, None).cube(COLUMNS, ask.up_to(2), measures=MEASURES)
-    for _ in range(120):
+    for _ in range(60):
         cube = question.release(psi=1.0)
         for row in cube.table("site", "month"):
             found = {"count": counts, "mean of delay": means, "sum of fare": sums}[row["statistic"]]

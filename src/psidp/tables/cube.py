@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import comb, inf, nan
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack, cast
 
 from psidp.escaping import one_line
 from psidp.guarantee import Guarantee
@@ -19,6 +19,7 @@ from psidp.tables.columns import check_key, need_column
 from psidp.tables.conditions import Condition, readings_words
 from psidp.tables.derived import derived_table
 from psidp.tables.notes import Note
+from psidp.tables.payment import Payment
 from psidp.tables.plan import ROWS
 from psidp.tables.price import psi_from_notion
 from psidp.tables.question import Drawn, Priced, Question, prepared
@@ -26,7 +27,15 @@ from psidp.tables.readings import Cube, binned
 from psidp.tables.sources.groups import key_tuples, key_types, public_groups, refuse_own_groups
 from psidp.tables.sources.source import Source
 from psidp.tables.strategies.image import MOST_COLUMNS
-from psidp.tables.strategies.residual import MOST_CELLS, Bound, Column, Residual, counts_rows
+from psidp.tables.strategies.residual import (
+    MOST_CELLS,
+    Bound,
+    Column,
+    Residual,
+    ResidualNoise,
+    Residuals,
+    counts_rows,
+)
 from psidp.tables.table import check_asks, check_clipping_share
 from psidp.tables.words import (
     clipping_words,
@@ -54,18 +63,20 @@ SHOWN = 40
 class CubeQuestion(Question):
     """Measures in many tables: `Curator.cube` makes one; `plan` says what it would cost, `release` answers."""
 
+    layout: Residual
+
     @spelled_out
     def plan(
         self, psi: float | None = None, *, errors: Errors | None = None, retry_key: str = "", **notions: Unpack[Notions]
     ) -> "CubePlan":
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         priced = self.priced(psi, errors, notions)
-        layout: Residual = priced.layout
-        strategies = {column.name: _strategy(column) for column in layout.columns}
+        layout, noises = _strategy(priced)
+        strategies = {column.name: _column_words(column) for column in layout.columns}
         standing = self.curator.payment.standing(priced.guarantee, self._request(priced), retry_key)
         notes = plan_notes(priced) + ((Note("budget", standing),) if standing else ())
         return CubePlan(
-            priced.guarantee, _expected(priced), strategies, priced.noises[0].plans[0].gap, notes, tuple(priced.sql())
+            priced.guarantee, _expected(priced), strategies, noises[0].plans[0].gap, notes, tuple(priced.sql())
         )
 
     @spelled_out
@@ -94,16 +105,16 @@ class CubeQuestion(Question):
             draw = prepared(priced)
             return lambda: _answer(draw())
 
-        return self.curator.payment.release(
+        payment: Payment = self.curator.payment
+        return payment.release(
             priced.guarantee, self._request(priced), ready, Cube.from_dict, words=self.words,
             full=lambda: _in_full(priced, self._request(priced)), purpose=purpose, retry_key=retry_key,
         )  # fmt: skip
 
     def check_quantile(self, column: str, by: Sequence[str] = ()) -> None:
         """Refuse quantiles that the answer would not hold: before it is paid for."""
-        layout: Residual = self.layout
         try:
-            binned(layout.columns, layout.marginals, column, by)
+            binned(self.layout.columns, self.layout.marginals, column, by)
         except KeyError as error:
             raise ValueError(error.args[0]) from None
         self._check_counts("quantiles")
@@ -132,11 +143,10 @@ class CubeQuestion(Question):
 
     def _priced_by_errors(self, errors: Errors) -> Priced:
         """The question at the least psi for which counts have the wanted standard errors."""
-        layout: Residual = self.layout
         if any(ask.contribution == "auto" for ask in self.asks):
             raise ValueError('contribution must be a number where errors are wanted, which depend on it, got "auto".')
         self._check_counts("errors (standard errors that are wanted)")
-        question = replace(self, layout=replace(layout, errors=tuple(_wanted(layout, errors))))
+        question = replace(self, layout=replace(self.layout, errors=tuple(_wanted(self.layout, errors))))
         psi, within = question.layout.cost(question.at(1.0))
         if not LEAST_PSI <= within <= MOST_PSI:
             raise ValueError(f"errors must be within reach of psi in [2^-30, 2^10], got errors that need {within:.3g}.")
@@ -144,7 +154,8 @@ class CubeQuestion(Question):
 
     def _request(self, priced: Priced) -> dict[str, Any]:
         """What makes two releases the same: the question with wanted errors, the table and the price."""
-        return priced.question.to_dict() | self.curator.identity | {"guarantee": priced.guarantee.to_dict()}
+        identity: dict[str, Any] = self.curator.identity
+        return priced.question.to_dict() | identity | {"guarantee": priced.guarantee.to_dict()}
 
 
 class ExpectedTable(NamedTuple):
@@ -416,18 +427,24 @@ def _wanted(layout: Residual, errors: Errors) -> list[float]:
 
 def _answer(drawn: Drawn) -> Cube:
     """The cube made of noisy residuals, with its notes."""
-    priced, layout = drawn.priced, drawn.priced.layout
-    ask = priced.asks[0]
-    norms = drawn.norms.get(ask.name)
-    lost, rows = (nan, inf) if norms is None else norms.at_most(float(ask.contribution))
+    priced, worth = drawn.priced, drawn.priced.contributions[0]
+    layout, _ = _strategy(priced)
+    norms = drawn.norms.get(priced.asks[0].name)
+    lost, rows = (nan, inf) if norms is None else norms.at_most(worth)
     column = unit_name(priced.unit) if len(priced.unit) < 2 else list(priced.unit)
     notes = [Note("asked", f"Asked: {priced.question.words}.", {"unit_column": column or None})]
     if priced.unit:
-        notes += [_worth(priced), Note("clipped", clipping_words(norms, float(ask.contribution)))]
+        notes += [_worth(priced), Note("clipped", clipping_words(norms, worth))]
+    noisy = cast("tuple[Residuals, ...]", drawn.noisy)
     return Cube(
-        layout.columns, priced.asks, drawn.noisy, priced.guarantee, priced.question.confidence,
+        layout.columns, priced.asks, noisy, priced.guarantee, priced.question.confidence,
         (*notes, *_notes(priced)), lost, excess=rows if layout.bounded == "rows" else inf,
     )  # fmt: skip
+
+
+def _strategy(priced: Priced) -> tuple[Residual, tuple[ResidualNoise, ...]]:
+    """The strategy of a cube's question, and its noise."""
+    return cast("Residual", priced.layout), cast("tuple[ResidualNoise, ...]", priced.noises)
 
 
 def plan_notes(priced: Priced) -> tuple[Note, ...]:
@@ -451,10 +468,10 @@ def _notes(priced: Priced) -> tuple[Note, ...]:
         "in any column is in no table."
     )
     notes.append(Note("public", words))
-    binned = [column.name for column in priced.layout.columns if column.edges]
-    if binned:
+    cut = [column.name for column in _strategy(priced)[0].columns if column.edges]
+    if cut:
         words = (
-            f"Numbers beyond the edges of {', '.join(binned)} count in the first and the last bin; a row in which one "
+            f"Numbers beyond the edges of {', '.join(cut)} count in the first and the last bin; a row in which one "
             "is missing is in no table at all."
         )
         notes.append(Note("given bounds", words))
@@ -472,10 +489,10 @@ def _notes(priced: Priced) -> tuple[Note, ...]:
 
 def _worth(priced: Priced) -> Note:
     """What one unit adds at most."""
-    unit, c = priced.guarantee.unit, float(priced.asks[0].contribution)
+    unit, c = priced.guarantee.unit, priced.contributions[0]
     chosen = " (chosen)" if priced.found.chosen else ""
     measured = priced.sizes_share(priced.asks[0]) > 0.0
-    if priced.layout.bounded == "rows":
+    if _strategy(priced)[0].bounded == "rows":
         words = (
             f"One {unit} counts {c:.4g} rows at most{chosen}: where it has more, each of them counts less, all alike."
         )
@@ -489,17 +506,17 @@ def _worth(priced: Priced) -> Note:
 
 def _in_full(priced: Priced, request: Mapping[str, Any]) -> str:
     """The question of a cube in full, for an approval."""
-    contribution = priced.asks[0].contribution
-    chosen = "chosen" if contribution == "auto" else f"{float(contribution):g}"
-    tables = f"; {len(priced.layout.wanted)} tables of {', '.join(c.name for c in priced.layout.columns)}"
+    layout, _ = _strategy(priced)
+    chosen = "chosen" if priced.asks[0].contribution == "auto" else f"{priced.contributions[0]:g}"
+    tables = f"; {len(layout.wanted)} tables of {', '.join(column.name for column in layout.columns)}"
     return question_in_full(priced, f"{tables}; contribution {chosen}", request)
 
 
 def _expected(priced: Priced) -> tuple[ExpectedTable, ...]:
     """What to expect of each table."""
-    layout: Residual = priced.layout
+    layout, noises = _strategy(priced)
     found: list[dict[str, float | dict[int, float]]] = [{} for _ in layout.wanted]
-    for ask, noise in zip(priced.asks, priced.noises, strict=True):
+    for ask, noise in zip(priced.asks, noises, strict=True):
         one, most = ask.measure.error_scale, ask.measure.largest_error
         for table, rows in zip(found, noise.errors, strict=True):
             by_rows = {n: min(most, one * rows / n) for n in ROWS}
@@ -509,7 +526,7 @@ def _expected(priced: Priced) -> tuple[ExpectedTable, ...]:
     return tuple(map(ExpectedTable, names, cells, found))
 
 
-def _strategy(column: Column) -> str:
+def _column_words(column: Column) -> str:
     if column.ordered:
         return f"{column.size} bins in order, noise made for cumulative sums"
     return f"{column.size} values without order, the same noise for each"
