@@ -95,6 +95,8 @@ class Reader:
             made = self._like(self._operand(node.this), self._operand(node.expression))
         if made is not None:
             return Not(made) if node.args.get("negate") else made  # from sqlglot 30.9 on; before, a Not around it
+        if isinstance(node, PREDICATES):  # IN of a query, BETWEEN SYMMETRIC, IS TRUE
+            raise refusal(self.role, self.text)
         return self._itself(node)
 
     def value(self, node: exp.Expression, kind: str | None = None) -> Value:
