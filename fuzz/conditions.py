@@ -1,4 +1,4 @@
-"""A condition that is accepted fails on no row, whatever types its columns have and whatever it compares them with."""
+"""A condition that is accepted fails on no row, whatever types its columns have, and means what Python says of it."""
 
 import atexit
 import re
@@ -12,15 +12,17 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-import ibis
-import ibis.expr.operations as ops
+import duckdb
 
-from psidp.curator import comparison, derived, filters
+from psidp.tables.conditions import Condition, compare, functions, reader, tree
+from psidp.tables.engines.base import Dialect
+from psidp.tables.sources import Source, open_source
 
 __all__ = ["RELAPSES", "explore"]
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-tables: Any = import_module("reference.typed_tables")
+conditions: Any = import_module("reference.conditions_at_random")
+tables: Any = import_module("reference.typed_columns")
 servers: Any = import_module("postgres")
 sparks: Any = import_module("sparks")
 
@@ -28,56 +30,55 @@ DRAWS = {"DuckDB": 1000, "PostgreSQL": 1000, "Spark": 300}
 """Conditions that are drawn in a round."""
 
 SPARK_IN = 8
-
-SURE = (
-    *(
-        "Field",
-        "Literal",
-        "Alias",
-        "Equals",
-        "NotEquals",
-        "Greater",
-        "GreaterEqual",
-        "Less",
-        "LessEqual",
-        "IdenticalTo",
-    ),
-    *(
-        "Between",
-        "InValues",
-        "Coalesce",
-        "NullIf",
-        "StringContains",
-        "StartsWith",
-        "EndsWith",
-        "Lowercase",
-        "Uppercase",
-    ),
-    *("StringLength", "Strip", "LStrip", "RStrip", "And", "Or", "Xor", "Not", "IsNull", "NotNull", "IsNan", "IsInf"),
-)
-"""What version 0.1 took for sure, on whatever types Ibis compares."""
+ROWS, MEANT = 100, 200
+"""Rows and conditions whose meaning is compared with Python's."""
 
 
 def explore(random: Random) -> None:
-    """Draw conditions for each engine's table of all types, and run the accepted ones on it, with and without rows."""
+    """Run random conditions on each engine's table of all types, with and without rows; compare others with Python."""
+    _compare(random)
     for engine, types, (bare, full) in (("DuckDB", tables.DUCKDB, _on_duckdb()), *_servers(), *_spark(random)):
-        conditions = {}
-        with tables.knowing(full):
-            for _ in range(DRAWS[engine]):
-                name, asked = tables.drawn(random, full.columns)
-                rule = tables.accepted(full, asked)
-                if rule is not None:
-                    conditions[name] = rule
-        for name, failure in tables.failing(bare, full, conditions).items():
+        accepted = {}
+        for _ in range(DRAWS[engine]):
+            text = conditions.written(random, list(full.schema))
+            sql = _sql(full, text)
+            if sql:
+                accepted[text] = sql
+        for text, failure in conditions.failing(bare, full, accepted).items():
             _on_duckdb.cache_clear()  # a failure may have been its last
-            kinds = [f"{c}: {list(types)[int(c[1:])]}" for c in sorted(set(re.findall(r"\bc[0-9]+\b", name)))]
-            raise AssertionError(f"{engine}: {name} ({', '.join(kinds)}) is accepted and fails on table {failure}")
+            kinds = [f"{c}: {list(types)[int(c[1:])]}" for c in sorted(set(re.findall(r"\bc[0-9]+\b", text)))]
+            raise AssertionError(f"{engine}: {text} ({', '.join(kinds)}) is accepted and fails on table {failure}")
+
+
+def _sql(source: Source, text: str) -> str:
+    """The condition in SQL, "" where it is refused."""
+    try:
+        return Condition.parse(text, source.schema).sql(source.dialect)
+    except (ValueError, TypeError) as refusal:
+        if not str(refusal).startswith("where must "):
+            raise
+        return ""
+
+
+def _compare(random: Random) -> None:
+    """Conditions on odd rows, beside what they mean in Python."""
+    rows, asked = conditions.odd_rows(random, ROWS), [conditions.meant(random) for _ in range(MEANT)]
+    connection = duckdb.connect()
+    connection.execute(f"create table odd ({conditions.ODD_COLUMNS})")
+    marks = ", ".join("?" * len(rows[0]))
+    connection.executemany(f"insert into odd values ({marks})", [tuple(row.values()) for row in rows])
+    source = open_source(connection, name="odd")
+    columns = ", ".join(Condition.parse(text, source.schema).sql(source.dialect) for text, _ in asked)
+    for row, found in zip(rows, source.engine.rows(f"SELECT {columns} FROM {source.text} AS source"), strict=True):
+        for (text, meaning), value in zip(asked, found, strict=True):
+            assert value is meaning(row), f"{text} is {value} of {row}"
 
 
 @cache
-def _on_duckdb() -> Any:
+def _on_duckdb() -> tuple[Source, Source]:
     """DuckDB's tables, bare and full."""
-    return tables.on_duckdb()
+    bare, full = tables.sources(tables.on_duckdb())
+    return bare, full
 
 
 @cache
@@ -93,40 +94,40 @@ def _spark(random: Random) -> list[tuple[str, dict[str, list[str]], Any]]:
 
 @cache
 def _on_spark() -> tuple[str, dict[str, list[str]], Any]:
-    return "Spark", tables.SPARK, tables.on_spark(ibis.pyspark.connect(sparks.session()))
+    return "Spark", tables.SPARK, tables.sources(tables.on_spark(sparks.session()))
 
 
 def _on_postgres() -> tuple[str, dict[str, list[str]], Any]:
+    import psycopg
+
     server = servers.Server()
     server.__enter__()
     atexit.register(server.__exit__)
-    connection = ibis.connect(server.place("conditions"))
-    atexit.register(connection.disconnect)
-    return "PostgreSQL", tables.POSTGRES, tables.on_postgres(connection)
+    connection = psycopg.connect(server.place("conditions"), autocommit=True)
+    atexit.register(connection.close)
+    return "PostgreSQL", tables.POSTGRES, tables.sources(tables.on_postgres(connection))
 
 
-def _as_written(_: Any, node: Any) -> Any:
-    """The expression as it is, if its operations are sure by their names alone."""
-    for part in node.find(ops.Value, filter=ops.Value):
-        if type(part).__name__ not in SURE:
-            raise ValueError("where must be made of other operations.")
-    return node.to_expr()
-
-
-def _as_the_engine_reads_it(given: Any, operator: str, written: Any) -> Any:
+def _as_the_engine_reads_it(value: Any, operator: str, written: Any) -> Any:
     """A constant that the engine casts as it likes."""
-    return comparison.OPERATORS[operator](given.value, ibis.literal(comparison.constant(given, written)))
+    return tree.Compared(value, operator, compare.read(value.type, written))
 
 
-def _of_any_year(given: Any, times: Any = ()) -> Any:
+def _of_any_type(left: Any, operator: str, right: Any) -> Any:
+    """Two columns whose common type the engine looks for."""
+    if not compare.family(left.type) == compare.family(right.type) != "":
+        raise compare.UnfitError
+    return tree.Sides(left, operator, right, as_doubles=False)
+
+
+def _of_any_year(value: Any) -> Any:
     """Whether a date is there, infinite ones and those of six digits included."""
-    if given.family not in (("timestamp",) if times else ("date", "timestamp")):
-        raise comparison.UnfitError
-    return given.value.notnull()
+    return tree.Not(tree.Missing(value))
 
 
 RELAPSES: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "operations without types": lambda: patch.object(filters._Rules, "truth", _as_written),
-    "constants cast by the engine": lambda: patch.object(filters, "compare", _as_the_engine_reads_it),
-    "parts of infinite dates": lambda: patch.object(derived, "_inside", _of_any_year),
+    "constants between two values": lambda: patch.object(reader.comparing, "compare", _as_the_engine_reads_it),
+    "columns of two types": lambda: patch.object(reader, "compare_sides", _of_any_type),
+    "parts of infinite dates": lambda: patch.object(functions, "between_years", _of_any_year),
+    "NaN above all numbers": lambda: patch.object(Dialect, "nan", lambda *_: ""),
 }
