@@ -39,11 +39,15 @@ class Expected:
     ranks: float | None = None
     strategy: str = ""
     scale: str = ""
+    example: str = ""
+    """What errors would be for example, where bounds are to be chosen."""
 
     def sentence(self) -> str:
         """In words."""
         shown = self.contribution if isinstance(self.contribution, str) else f"{self.contribution:g}"
         start = f"{self.name}: contribution {shown}, psi {self.psi:.4g}"
+        if self.example:
+            return f"{start}. {self.example}"
         at = "; at a contribution of 1 sensitivity" if self.contribution == "auto" else ", sensitivity"
         return (
             f"{start}{at} {self.sensitivity:.6g}, sigma {self.sigma:.6g}, {self._error()}{self.scale}.{self._growth()}"

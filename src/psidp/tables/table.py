@@ -27,6 +27,9 @@ from psidp.tables.words import answer_notes, full_words, groups_words, plan_note
 
 __all__ = ["TableQuestion", "check_asks", "table_question"]
 
+EXAMPLE = 64
+"""A contribution that a plan's examples suppose, where one is to be chosen."""
+
 ROOM = 1.0 + 2.0**-40
 """psi is a little more than errors need, so that rounding leaves none of them above what was asked."""
 
@@ -155,6 +158,9 @@ def table_question(
     if untyped and groups is not None and not isinstance(groups, PrivateGroups):
         groups = key_tuples(groups, columns, source.schema)
         reads |= key_types(groups, columns, untyped)
+    rule = None if where is None else Condition.parse(where, source.schema, source.untyped)
+    if rule is not None:  # before columns without a type are read as numbers for a measure
+        source = source.filtered(rule.sql(source.dialect))
     read = source.reading(reads)
     for ask in asks:
         ask.measure.check(read.schema)
@@ -169,7 +175,6 @@ def table_question(
     seen = dict.fromkeys(
         (*derived.readings, *((name, reads.get(name, "string")) for name in columns if name in untyped))
     )
-    rule = None if where is None else Condition.parse(where, source.schema, source.untyped)
     seen |= dict.fromkeys(rule.readings if rule else ())
     return TableQuestion(
         settled, layout, rule, float(confidence), float(clipping_share), read, curator, tuple(seen)
@@ -271,12 +276,14 @@ def _expected(priced: Priced, j: int) -> Expected:
     ask, noise = priced.asks[j], priced.noises[j]
     measure: Measure = ask.measure
     several = measure.vector.parts > 1
-    error = noise.sigma / noise.one * measure.error_scale
+    error = noise.sigma / (noise.one / measure.error_scale)
     by_rows = tuple((rows, min(measure.largest_error, error / rows)) for rows in ROWS) if several else ()
     ranks = noise.rank_deviation(measure.vector.bins) if measure.ranks and measure.vector.edges else None
+    times = EXAMPLE if ask.contribution == "auto" else 1
+    example = measure.example(error * times, times) if measure.chooses_bounds else ""
     return Expected(
         ask.name, ask.contribution, noise.sensitivity, priced.psi_of(ask), noise.sigma, error, several, by_rows, ranks,
-        noise.strategy_words if ranks is not None else "", measure.scale_words,
+        noise.strategy_words if ranks is not None else "", measure.scale_words, example,
     )  # fmt: skip
 
 
