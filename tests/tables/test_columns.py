@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from psidp.tables.sources.columns import read_column, write_column
 from psidp.errors import MissingExtraError
+from psidp.tables.sources.columns import read_column, write_column
 
 
 @pytest.fixture

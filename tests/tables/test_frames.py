@@ -132,8 +132,7 @@ def test_one_unknown_among_others_is_no_refusal_and_changes_no_answer(kind, odd)
     for question in [{}, *questions]:
         asked = [a for a in asks if question.get("by") != "x" or a.name == "count"]
         before, after = (
-            [e.value for _, e in released(Curator(frame, "who"), *asked, **question).rows]
-            for frame in (small, large)
+            [e.value for _, e in released(Curator(frame, "who"), *asked, **question).rows] for frame in (small, large)
         )
         apart = np.abs(np.subtract(before, after))
         assert sum(x > 1e-3 for x in apart[:: len(asked)]) <= 1, question

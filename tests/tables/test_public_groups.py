@@ -85,7 +85,11 @@ def test_groups_in_words_are_read_in_their_columns_type():
     assert keys_from_text("3..5", "floor", SCHEMA["floor"]) == [3, 4, 5]
     assert keys_from_text("A,, B", "ward", SCHEMA["ward"]) == ["A", None, "B"]
     assert keys_from_text("2026-01-01", "day", SCHEMA["day"]) == [DAY]
-    for words, kind, refusal in (("5..3", "floor", "count up"), ('"A', "ward", "close the quotes"), ("x", "floor", "of type")):
+    for words, kind, refusal in (
+        ("5..3", "floor", "count up"),
+        ('"A', "ward", "close the quotes"),
+        ("x", "floor", "of type"),
+    ):
         with pytest.raises(ValueError, match=refusal):
             keys_from_text(words, kind, SCHEMA[kind])
 
@@ -169,7 +173,11 @@ def test_postgresqls_texts_and_numbers_make_groups_or_a_refusal(postgres):
         postgres.execute(statement)
     for unit in ("who", None):
         for column in ("padded", "mood"):
-            assert counts(postgres, unit, column, ["good", "none", None], name="moods") == {"good": 50, "none": 0, None: 1}
+            assert counts(postgres, unit, column, ["good", "none", None], name="moods") == {
+                "good": 50,
+                "none": 0,
+                None: 1,
+            }
             assert counts(postgres, unit, column, PrivateGroups(1e-3, 3), name="moods") == {"good": 50}
         prices = counts(postgres, unit, "price", [Decimal("1.50"), None], name="moods")
         assert prices == {Decimal("1.50"): 50, None: 0}

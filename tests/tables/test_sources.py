@@ -166,7 +166,7 @@ def test_a_connection_of_ones_own_stays_open_and_needs_a_name():
     assert connection.execute("SELECT count(*) FROM visits").fetchall() == [(5,)]
     with pytest.raises(ValueError, match=r"name \(which table of the connection\) must be given"):
         Curator(connection, "who")
-    with pytest.raises(ValueError, match="one the engine has, table or schema.table, got 'no.thing'"):
+    with pytest.raises(ValueError, match=r"one the engine has, table or schema\.table, got 'no\.thing'"):
         Curator(connection, "who", name="no.thing")
 
 
@@ -274,9 +274,10 @@ def test_groups_that_lie_in_one_of_several_files_are_refused(tmp_path):
 
 def test_a_list_in_another_order_is_the_same_question_and_other_files_are_not(tmp_path, ledger):
     files = [write(tmp_path / f"v{i}.csv", 5) for i in range(3)]
-    ask_it = lambda source: released(Curator(source, "who", ledger=ledger, budget="survey"),   # noqa: E731
-        ask.count(), retry_key="k"
-    )
+
+    def ask_it(source):
+        return released(Curator(source, "who", ledger=ledger, budget="survey"), ask.count(), retry_key="k")
+
     assert not ask_it(files[:2]).stored
     assert ask_it(files[:2]).stored
     for other in (files, files[1:]):

@@ -85,7 +85,7 @@ def test_groups_of_any_type_fail_on_no_row(typed):
 
 def test_a_key_of_any_type_fails_on_no_row(typed):
     """Each constant is a key or refused; DuckDB read 1E-30 as a decimal only once a row came so far."""
-    connection, types = typed
+    connection, _ = typed
     schema = open_source(connection, name="everything").schema
     whole = next(name for name, kind in schema.items() if kind.whole and kind.bits == 32)
     for by in schema:
@@ -137,7 +137,9 @@ def test_truth_values_are_ones_and_zeros(engine, request):
     name = f"c{list({'duckdb': DUCKDB, 'postgres': POSTGRES, 'spark': SPARK}[engine]).index('boolean')}"
     source = open_source(connection, name="everything")
     column = source.dialect.column(name)
-    known = [value for (value,) in source.engine.rows(f"SELECT {column} FROM {source.text} AS source") if value is not None]
+    known = [
+        value for (value,) in source.engine.rows(f"SELECT {column} FROM {source.text} AS source") if value is not None
+    ]
     curator = Curator(connection, None, name="everything")
     answer = released(curator, ask.sum(name, 0, 1), ask.mean(name, 0, 1), ask.histogram(name, [0, 0.5, 1]))
     values = [row["value"] for row in answer]

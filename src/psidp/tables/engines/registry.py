@@ -42,6 +42,6 @@ def check_engine(scheme: str) -> None:
     name = scheme.partition("+")[0]
     if name in REFUSED:
         raise ValueError(
-            f"engine must be DuckDB, PostgreSQL or Spark, got {name}: {REFUSED[name]}, which would tell something about "
-            "the rows. Write the table as Parquet first, or have it on one of these."
+            f"engine must be DuckDB, PostgreSQL or Spark, got {name}: {REFUSED[name]}, which would tell "
+            "something about the rows. Write the table as Parquet first, or have it on one of these."
         )

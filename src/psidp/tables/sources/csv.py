@@ -1,10 +1,10 @@
 """CSV files as rows of text. One line is one row, and what it says reaches no other line.
 
 A line ends at a line feed, with or without a carriage return before it, also inside quotes. Fields are separated by the
-commas that have an even number of quotes before them in the line. A field that begins and ends with a quote is what lies
-between, and two quotes there stand for one. An empty field is missing. A line is left out if its number of quotes is
-odd, if its number of fields is not that of the first line, if it is empty, or longer than LONGEST bytes. Bytes that are
-not UTF-8 become a backslash, an x and two digits. The first line names the columns; it is public, as a schema is.
+commas that have an even number of quotes before them in the line. A field that begins and ends with a quote is what
+lies between, and two quotes there stand for one. An empty field is missing. A line is left out if its number of quotes
+is odd, if its number of fields is not that of the first line, if it is empty, or longer than LONGEST bytes. Bytes that
+are not UTF-8 become a backslash, an x and two digits. The first line names the columns; it is public, as a schema is.
 
 `fields` reads one line in plain Python, for the bare install; `CsvFile` reads a few million bytes at a time for Arrow.
 """

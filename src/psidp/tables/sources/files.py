@@ -1,4 +1,4 @@
-"""Files: which .parquet or .csv files one table is, and how DuckDB reads them. Looks at names and footers, never at rows.
+"""Files: which .parquet or .csv files are one table, and how DuckDB reads them. Looks at names and footers alone.
 
 A table bears the name of its files as absolute paths, links resolved, so that it is the same table whenever and from
 wherever it is opened.
@@ -42,9 +42,11 @@ def open_files(source: str | Path | Sequence[str | Path], name: str | None) -> S
     if isinstance(source, str | Path) and Path(source).suffix.lower() in DATABASES and not Path(source).is_dir():
         return _in_database(Path(source), name)
     paths, title = _named_files(source)
-    listed = not isinstance(source, str | Path)
-    home = f"{min(Path(path).resolve() for path in source)} and others" if listed else title
-    engine, short = DuckDB.connect(), "" if listed else shorten(Path(source).resolve().name)
+    if isinstance(source, str | Path):
+        home, short = title, shorten(Path(source).resolve().name)
+    else:
+        home, short = f"{min(Path(path).resolve() for path in source)} and others", ""
+    engine = DuckDB.connect()
     if paths[0].suffix.lower() == ".csv":
         file = CsvFile(*paths)
         text, schema = engine.register(title, file)

@@ -44,7 +44,7 @@ def arrow_frame(source: Any, declared: Collection[str]) -> tuple[Any, frozenset[
         return _total(source, frozenset())
     advice = " Call its to_table() first." if hasattr(source, "to_table") else ""
     raise TypeError(
-        "the table must be a path, a pandas, Polars or Arrow frame, or with name= a connection to DuckDB, PostgreSQL or "
+        "the table must be a path, a pandas, Polars or Arrow frame, or with name= a connection of DuckDB, psycopg or "
         f"Spark, got {type(source).__name__}.{advice}"
     )
 
@@ -64,7 +64,7 @@ def readable(column: Any) -> Any:
     """A column that DuckDB reads without a failure by row; its type follows from the type that it had.
 
     DuckDB multiplies times of seconds or milliseconds beyond 64 bits, fails on text that is not UTF-8, and does not
-    know some types of numbers. Of a list or a record a question sees only whether it is missing, so that is all kept.
+    know some types of numbers. Of a list or a record a question sees only whether it is missing; no more is kept.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

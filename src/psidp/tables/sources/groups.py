@@ -190,7 +190,7 @@ def _checked(given: Any, name: str, kind: Type) -> Any:
         raise ValueError(f"groups of {name!r} must be text without NUL and halves of letters, got {value!r}.")
     if wide or kind.kind == "decimal":
         return _decimal(value, name, kind, *((38, 0) if wide else (kind.precision, kind.scale)))
-    if kind.whole and not kind.ends[0] <= value <= kind.ends[1]:
+    if isinstance(value, int) and kind.whole and not kind.ends[0] <= value <= kind.ends[1]:
         raise ValueError(f"groups of {name!r} must fit into {kind}, got {value}.")
     return value
 

@@ -14,7 +14,12 @@ from typing import Any
 
 from psidp.tables.sources.files import open_files
 from psidp.tables.sources.groups import (
-    key_from_text, key_types, plain_key, public_groups, refuse_own_groups, values_of,
+    key_from_text,
+    key_types,
+    plain_key,
+    public_groups,
+    refuse_own_groups,
+    values_of,
 )  # fmt: skip
 from psidp.tables.sources.source import Source
 from psidp.tables.types import DECLARED, Type
@@ -54,7 +59,9 @@ def joined(
         if name not in table or name == on:
             raise ValueError(f"columns must be of the public table ({', '.join(table)}), got {name!r}.")
         if name in source.schema:
-            raise ValueError(f"the public table must not have a column that the table has besides {on!r}, got {name!r}.")
+            raise ValueError(
+                f"the public table must not have a column that the table has besides {on!r}, got {name!r}."
+            )
     if not wanted:
         raise ValueError(f"the public table must have a column besides {on!r}.")
     keys, key, literal = _key(source, on, table[on])
@@ -149,8 +156,8 @@ def _key(source: Source, on: str, values: list[Any]) -> tuple[list[Any], str, Ca
         keys = [_key_of(value, on, kind) for value in values]
     except (TypeError, ValueError):
         raise ValueError(
-            f"a public table must have keys that {on!r} of type {kind} can be compared with: text, whole numbers, dates "
-            "or truth values of the same kind."
+            f"a public table must have keys that {on!r} of type {kind} can be compared with: text, whole numbers, "
+            "dates or truth values of the same kind."
         ) from None
     found = [key for key in keys if key is not None]
     if len(set(found)) < len(found):
@@ -215,4 +222,4 @@ def _fits(value: Any, kind: str) -> bool:
     """Whether every engine can hold a public value."""
     if kind == "text":
         return "\0" not in value and value.encode(errors="ignore").decode() == value
-    return abs(value) <= 1e300 if kind == "float" else -(2**63) <= value < 2**63
+    return bool(abs(value) <= 1e300 if kind == "float" else -(2**63) <= value < 2**63)
