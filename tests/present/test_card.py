@@ -363,17 +363,17 @@ def test_audits_refuse_nonsense():
 def test_a_cube_and_an_answer_have_cards_that_say_what_was_published_and_whose_bound_it_is():
     rows = {"who": [1, 1, 2, 3] * 50, "ward": ["A", "B", "A", "A"] * 50}
     curator = psidp.Curator(pa.table(rows), "who", protects="patient")
-    cube = curator.cube({"ward": ["A", "B"]}, ["ward"], psi=0.5, contribution=4)
+    cube = curator.cube({"ward": ["A", "B"]}, ["ward"], contribution=4).release(psi=0.5)
     made = psidp.card(cube, date="2026-01-31")
     assert made.guarantee == cube.guarantee
     assert made.title == "count in 1 table of ward"
     assert made.scope.contribution_bound.startswith("one patient counts 4 rows at most; where")
     assert psidp.Card.from_json(made.to_json()) == made
-    answer = curator.release(psidp.ask.count(), by="ward", groups=["A", "B"], psi=0.5)
+    answer = curator.ask(psidp.ask.count(), by="ward", groups=["A", "B"]).release(psi=0.5)
     made = psidp.card(answer, title="Visits").scope.contribution_bound
     said = "count: one patient adds at most the worth of 1 row, over all groups, combined as the square root of the "
     assert made == f"{said}sum of squares"
-    alone = psidp.Curator(pa.table(rows), None).release(psidp.ask.count(), psi=0.5)
+    alone = psidp.Curator(pa.table(rows), None).ask(psidp.ask.count()).release(psi=0.5)
     assert psidp.card(alone).scope.contribution_bound == "every row is one record"
 
 

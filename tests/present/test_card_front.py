@@ -117,7 +117,7 @@ def test_a_ledger_that_was_not_stated_cannot_be_verified():
 
 def test_an_answer_tells_its_error_in_its_own_unit_and_what_the_engine_enforced():
     asked = [psidp.ask.count(contribution=4), psidp.ask.mean("age", 0, 100, contribution=4)]
-    answer = curator().release(*asked, by="ward", groups=["A", "B"], psi=0.5)
+    answer = curator().ask(*asked, by="ward", groups=["A", "B"]).release(psi=0.5)
     made = card(answer, date="2026-01-31")
     errors = {error.statistic: error for error in made.errors}
     mine = [e for _, e in answer.rows if e.statistic == "count"]
@@ -143,7 +143,7 @@ def test_a_release_tells_its_noise_and_states_no_bound():
 
 
 def test_a_cube_and_a_counter_tell_their_errors():
-    cube = curator().cube({"ward": ["A", "B"]}, ["ward"], psi=0.5, contribution=4)
+    cube = curator().cube({"ward": ["A", "B"]}, ["ward"], contribution=4).release(psi=0.5)
     assert card(cube).errors[0].statistic == "count in a cell of ward"
     first = cube.table("ward").rows[0][1]
     assert card(cube).errors[0].below[0] <= first.value - first.lower <= card(cube).errors[0].below[1]
@@ -156,7 +156,7 @@ def test_with_its_ledger_a_card_is_verified_and_has_the_running_total(tmp_path, 
     with psidp.Ledger(tmp_path / "ledger.db") as ledger:
         ledger.open("clinic", psi=2.0, unit="patient", actor="St. Mary's", purpose="a survey")
         paid = curator(ledger=ledger, budget="clinic")
-        answers = [paid.release(psidp.ask.count(), by="ward", groups=[name], psi=0.5) for name in ("A", "B")]
+        answers = [paid.ask(psidp.ask.count(), by="ward", groups=[name]).release(psi=0.5) for name in "AB"]
         made = card(answers[1], ledger=ledger, budget="clinic", date="2026-01-31")
         assert made.publisher == "", "who opened the budget is not thereby who publishes"
         assert "Publisher not stated. Card of 2026-01-31." in first_page(made)

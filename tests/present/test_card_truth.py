@@ -8,19 +8,21 @@ import pytest
 
 import psidp
 from psidp import Curator, ask
-from psidp.curator.answer import Answer, Note
-from psidp.curator.contribution import UnitNorms
-from psidp.curator.estimate import Estimate
-from psidp.curator.notes import clipping_words
 from psidp.present.card.front import front
 from psidp.present.card.markdown import to_markdown
+from psidp.tables.answer import Answer
+from psidp.tables.choices.contribution import UnitNorms
+from psidp.tables.estimate import Estimate
+from psidp.tables.notes import Note
+from psidp.tables.words import clipping_words
 
 ROWS = pa.table({"who": [n % 60 for n in range(600)], "ward": ["AB"[n % 2] for n in range(600)]})
 
 
 def answered(protects="patient", **more):
-    terms = {"by": "ward", "groups": ["A", "B"], "psi": 2.0, "contribution": 4} | more
-    return Curator(ROWS, "who", protects=protects).release(ask.count(), **terms)
+    terms = {"by": "ward", "groups": ["A", "B"], "contribution": 4} | more
+    psi = terms.pop("psi", 2.0)
+    return Curator(ROWS, "who", protects=protects).ask(ask.count(), **terms).release(psi=psi)
 
 
 def test_a_card_states_the_bound_that_was_enforced_whatever_the_unit_is_called():
@@ -30,9 +32,9 @@ def test_a_card_states_the_bound_that_was_enforced_whatever_the_unit_is_called()
             f"count: one {unit} adds at most the worth of 4 rows, over all groups, combined as the square root of the "
             "sum of squares"
         )
-    cube = Curator(ROWS, "who", protects="Unit").cube({"ward": ["A", "B"]}, ["ward"], psi=0.5, contribution=4)
+    cube = Curator(ROWS, "who", protects="Unit").cube({"ward": ["A", "B"]}, ["ward"], contribution=4).release(psi=0.5)
     assert psidp.card(cube).scope.contribution_bound.startswith("one Unit counts 4 rows at most")
-    rows = Curator(ROWS, None, protects="Row").release(ask.count(), psi=0.5)
+    rows = Curator(ROWS, None, protects="Row").ask(ask.count()).release(psi=0.5)
     assert psidp.card(rows).scope.contribution_bound == "every row is one Row"
 
 

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 import psidp
-from psidp.curator.answer import Answer, Note
-from psidp.curator.estimate import Estimate
 from psidp.escaping import json_text, latex, markdown, one_line, visible
+from psidp.tables.answer import Answer
+from psidp.tables.estimate import Estimate
+from psidp.tables.notes import Note
 
 NASTY = (
     "\x1b[2J\x1b[31mred", "a\x00b",

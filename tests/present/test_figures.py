@@ -12,12 +12,12 @@ from scipy.stats import norm
 
 import psidp
 from psidp.cli import main
-from psidp.curator.stream_numbers import Published
 from psidp.errors import MissingExtraError
 from psidp.present import figures, palette
 from psidp.present.figures.files import to_html
 from psidp.present.figures.paper import PAPER
 from psidp.present.paper_experiment import experiment
+from psidp.tables.series import Published
 
 EVIL = '<script>alert(\'&"1")</script>'
 

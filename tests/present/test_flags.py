@@ -5,8 +5,8 @@ import json
 import pytest
 
 from psidp import Guarantee
-from psidp.curator.answer import Answer
-from psidp.curator.estimate import Estimate
+from psidp.tables.answer import Answer
+from psidp.tables.estimate import Estimate
 
 pytest.importorskip("altair")
 FLAGS = ["", "clipping", "noise", "noise, clipping"]

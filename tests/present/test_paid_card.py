@@ -147,11 +147,13 @@ def released(tmp_path):
     with psidp.Ledger(tmp_path / "released.db", actor="bob") as ledger:
         ledger.open("clinic", psi=2.0, unit="patient", actor="Ann", purpose="a survey")
         curator = psidp.Curator(rows, "patient", ledger=ledger, budget="clinic")
-        curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.5, contribution=4, retry_key="k", purpose="c")
+        count = curator.ask(ask.count(), by="ward", groups=["A", "B"], contribution=4)
+        count.release(psi=0.5, retry_key="k", purpose="c")
         clipped = {"kind": "guarantee", "clipped": True}  # as releases without a retry key were written up to 0.2
         with ledger.spend("clinic", Guarantee(0.4, **G), purpose="once more", event=clipped):
             pass
-        curator.cube({"ward": ["A", "B"]}, ask.up_to(1), psi=0.3, retry_key="cube", purpose="a cube")
+        cube = curator.cube({"ward": ["A", "B"]}, ask.up_to(1))
+        cube.release(psi=0.3, retry_key="cube", purpose="a cube")
         yield ledger
 
 
@@ -162,7 +164,7 @@ def limit(made):
 def test_a_curators_entry_tells_limit_and_errors_of_its_stored_answer(released):
     rows = pa.table({"patient": [1], "ward": ["A"]})
     curator = psidp.Curator(rows, "patient", protects="patient")
-    answer = curator.release(ask.count(), by="ward", groups=["A", "B"], psi=0.5, contribution=4)
+    answer = curator.ask(ask.count(), by="ward", groups=["A", "B"], contribution=4).release(psi=0.5)
     made, plain = card(released.spent(2), ledger=released, budget="clinic"), card(answer)
     assert made.scope.contribution_bound == plain.scope.contribution_bound
     assert "count: one patient adds at most the worth of 4 rows" in limit(made)
