@@ -66,18 +66,10 @@ def _counter(counter: Counter, plan: StreamPlan) -> dict[str, Any]:
 
 def _table(stream: Any, plan: StreamPlan) -> dict[str, Any]:
     """The engine caps what a unit adds."""
-    asked, sealed = ", ".join(part.statistic for part in plan.parts), stream.place.seal is not None
-    by = f" by {', '.join(stream._query.by)}" if stream._query.by else ""
-    kept = (
-        "a row counts as the table is when its period is published; what was counted is kept in a seal"
-        if sealed
-        else f"a row counts in the period of its arrival, which {stream.place.column!r} says"
-    )
-    changed = (
-        "whoever reads the seal, which is as secret as the table"
-        if sealed
-        else f"rows of periods that are over that are changed or partly erased; erasing a whole {plan.unit} is covered"
-    )
+    asked, layout = ", ".join(part.statistic for part in plan.parts), stream.layout
+    by = f" by {', '.join(layout.by)}" if layout.by else ""
+    kept = f"a row counts in the period of its arrival, which {layout.column!r} says"
+    changed = f"rows of periods that are over that are changed or partly erased; erasing a whole {plan.unit} is covered"
     return {
         "title": f"{stream.name}: {asked}{by}, every {stream.calendar.every} since {stream.calendar.since}",
         "bound": f"{stream.counted} The engine enforces it: {kept}",
