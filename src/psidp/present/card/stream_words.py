@@ -44,10 +44,11 @@ def _error(stream: Any, plan: StreamPlan, part: StreamPart, question: Question) 
     """How far the intervals of one question will reach, from the narrowest period's to the widest."""
     found = plan.deviations(question, part)
     errors = found[isfinite(found)]
-    least, most = (noise_alone("", float(end), stream.confidence).below[0] for end in (errors.min(), errors.max()))
-    capped = 0 if isinstance(stream, Counter) or not stream.flags()[part.statistic] else errors.size
+    level = stream.confidence if isinstance(stream, Counter) else stream.question.confidence
+    least, most = (noise_alone("", float(end), level).below[0] for end in (errors.min(), errors.max()))
+    capped = 0 if isinstance(stream, Counter) or not stream.flags[part.statistic] else errors.size
     name = f"{part.statistic}, {question.name}"
-    return ErrorRange(name, (least, most), (least, most), stream.confidence, errors.size, capped)
+    return ErrorRange(name, (least, most), (least, most), level, errors.size, capped)
 
 
 def _counter(counter: Counter, plan: StreamPlan) -> dict[str, Any]:
