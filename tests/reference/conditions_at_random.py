@@ -5,6 +5,7 @@ import math
 import operator
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 
 from psidp.errors import EngineError
 from reference.typed_columns import LITERALS
@@ -100,8 +101,34 @@ def unknown(value, *others):
     return value is None or any(other is None for other in others)
 
 
+ATOM, NOT, AND, OR = range(4)
+"""What binds tighter comes first."""
+
+
 def meant(dice, depth=3):
     """A condition as text, and what it means of a row in Python: True, False or None."""
+    text, meaning, _ = _meant(dice, depth)
+    return text, meaning
+
+
+def _meant(dice, depth):
+    """The same, and what holds the text together; brackets stand where they have to, and now and then elsewhere."""
+    if not (depth and dice.randrange(2)):
+        return *_atom(dice), ATOM
+    outer = dice.choice((NOT, AND, OR))
+    parts = []
+    for _ in range(1 if outer == NOT else dice.choice((2, 2, 3))):
+        text, meaning, inner = _meant(dice, depth - 1)
+        parts.append((f"({text})" if inner > outer or not dice.randrange(5) else text, meaning))
+    texts, meanings = zip(*parts, strict=True)
+    if outer == NOT:
+        return f"not {texts[0]}", lambda row: None if (found := meanings[0](row)) is None else not found, outer
+    word, joined = (" and ", both) if outer == AND else (" or ", either)
+    return word.join(texts), lambda row: reduce(joined, (meaning(row) for meaning in meanings)), outer
+
+
+def _atom(dice):
+    """A predicate and its meaning."""
     names, _, values = dice.choice(KINDS)
     first, second = dice.choice(names), dice.choice(names)
     constant, high = (dice.choice([v for v in values if v is not None and v == v]) for _ in range(2))
@@ -110,7 +137,8 @@ def meant(dice, depth=3):
     def compared(a, b, test=test):
         return None if unknown(a, b) else test(exact(a), exact(b))
 
-    shape = dice.randrange(11 if depth else 6)
+    shape = dice.randrange(7)
+    negated = dice.choice(("", "not "))
     if shape == 0:
         return f"{first} {sign} {spelled(constant)}", lambda row: compared(row[first], constant)
     if shape == 1:
@@ -118,24 +146,23 @@ def meant(dice, depth=3):
     if shape == 2:
         return f"{first} {sign} {second}", lambda row: compared(row[first], row[second])
     if shape == 3:
+        return f"{first} is {negated}null", lambda row: (row[first] is None) is not bool(negated)
+    if shape == 4:
         options = ", ".join(map(spelled, (constant, high)))
         return (
-            f"{first} in ({options})",
-            lambda row: None if row[first] is None else exact(row[first]) in (exact(constant), exact(high)),
+            f"{first} {negated}in ({options})",
+            lambda row: (
+                None
+                if row[first] is None
+                else (exact(row[first]) in (exact(constant), exact(high))) is not bool(negated)
+            ),
         )
-    if shape == 4:
-        return f"{first} is null", lambda row: row[first] is None
-    if shape == 5:
-        return (
-            f"{first} between {spelled(constant)} and {spelled(high)}",
-            lambda row: None if row[first] is None else exact(constant) <= exact(row[first]) <= exact(high),
-        )
-    (text, one), (other, two) = meant(dice, depth - 1), meant(dice, depth - 1)
-    if shape < 8:
-        return f"not ({text})", lambda row: None if (found := one(row)) is None else not found
-    if shape < 10:
-        return f"({text}) and ({other})", lambda row: both(one(row), two(row))
-    return f"({text}) or ({other})", lambda row: either(one(row), two(row))
+    return (
+        f"{first} {negated}between {spelled(constant)} and {spelled(high)}",
+        lambda row: (
+            None if row[first] is None else (exact(constant) <= exact(row[first]) <= exact(high)) is not bool(negated)
+        ),
+    )
 
 
 def both(a, b):

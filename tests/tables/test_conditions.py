@@ -317,7 +317,7 @@ def test_the_text_that_is_stored_reads_as_the_same_condition():
     ]
     for where in (*(where for where, _ in MEANT), *more):
         made = Condition.parse(where, source.schema)
-        assert Condition.parse(made.text or [], source.schema) == made
+        assert Condition.parse(made.text, source.schema) == made
     texts = {Condition.parse(w, source.schema).text for w in ("n=17 AND (x<>1)", 'n == 17 and ( "x" != 1 )')}
     assert texts == {"n = 17 and (x != 1)"}
     assert Condition.parse(["n = 1 or yes", "x > 2"], source.schema).text == "(n = 1 or yes) and x > 2"

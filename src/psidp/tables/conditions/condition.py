@@ -44,8 +44,8 @@ class Condition:
         """A condition such as "age >= 18 and ward in ('A', 'B')", or a list of them that must all hold.
 
         Args:
-            text: SQL text, or a list of it. schema: the columns' types. untyped: columns of text that are read in the
-                type of the constants that they meet. role: what the text is, for refusals.
+            text: SQL text, or a list of it; an empty list is true. schema: the columns' types. untyped: columns of text
+                that are read in the type of the constants that they meet. role: what the text is, for refusals.
 
         Refused by schema and form alone: what is not true or false for each row, and what is not in the list of
         docs/curator.md, since it could fail on some row.
@@ -59,11 +59,10 @@ class Condition:
                 raise ValueError(f"{role} must be a condition, and has no name of its own, got AS {name}.")
             reader = _reader(schema, untyped, role, given, seen)
             parts.append((words.canonical, reader.truth(reader.tree(words))))
-        if len(parts) == 1:
-            return cls(*parts[0], tuple(seen))
+        if len(parts) <= 1:
+            return cls(*(parts or [("true", Literal(True))])[0], tuple(seen))
         joined = " and ".join(f"({part})" if " or " in part else part for part, _ in parts)
-        values = tuple(value for _, value in parts)
-        return cls(joined, Joined("AND", values) if values else Literal(True), tuple(seen))
+        return cls(joined, Joined("AND", tuple(value for _, value in parts)), tuple(seen))
 
     def sql(self, dialect: Dialect) -> str:
         """SQL text that stands anywhere: true, false, or NULL where it is not known, as in SQL. NaN is as in Python."""

@@ -129,24 +129,21 @@ class Reader:
                 f"{self.role} must name a column of the table ({names}), got {shorten(name)!r}. Text stands in single "
                 "quotes."
             )
+        of = self.schema[name]
+        if name not in self.untyped and not family(of):
+            raise ValueError(
+                f"{self.role} must be about columns of numbers, text, dates, instants or truth values, got {name!r} of "
+                f"type {of}. Give a view of the table in which it is one of these."
+            )
         if name not in self.untyped:
-            return Column(name, self._listed_type(name))
+            return Column(name, of)
         if kind is None:
             raise ValueError(
                 f"{self.role} must say what {name!r} holds, which has no type of its own: compare it with a value, or "
                 f'declare it, types={{{name!r}: "int64"}} or --type {name}:int64.'
             )
         self.seen[name, kind] = None
-        return Read(name, kind) if kind != "string" else Column(name, self.schema[name])
-
-    def _listed_type(self, name: str) -> Type:
-        of = self.schema[name]
-        if not family(of):
-            raise ValueError(
-                f"{self.role} must be about columns of numbers, text, dates, instants or truth values, got {name!r} of "
-                f"type {of}. Give a view of the table in which it is one of these."
-            )
-        return of
+        return Read(name, kind) if kind != "string" else Column(name, of)
 
     def _any(self, node: exp.Expression) -> Value:
         """Whatever may be missing: a column of any type, or what is made of one."""
