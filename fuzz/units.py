@@ -52,7 +52,7 @@ def _release(
     before = book.head().id
     try:
         curator = Curator(FLIGHTS, column, ledger=book, budget=budget, same_unit=words)
-        curator.release(ask.count(), psi=0.01)
+        curator.ask(ask.count()).release(psi=0.01)
     except MismatchError:
         assert not right, _story("refused what is the budget's unit", told)
         assert not words, _story("refused what was said in words", told)

@@ -37,11 +37,11 @@ TABLE = """
 import atexit
 import ibis
 from psidp import Curator
-from psidp.curator import ask
+from psidp.tables import ask
 
 def test_a_table_of_the_default_backend():
     rows = ibis.memtable({"who": [1, 2], "cost": [1.0, 2.0]})
-    assert len(list(Curator(rows, "who").release(ask.count(), psi=1.0))) == 1
+    assert len(list(Curator(rows, "who").ask(ask.count()).release(psi=1.0))) == 1
 
 atexit.register(lambda: print("left behind:", ibis.options.default_backend))
 """

@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import ibis
 import pyarrow
 import pytest
 from pyarrow import parquet
@@ -11,9 +10,6 @@ from pyarrow import parquet
 import psidp
 from psidp import ask
 from psidp.cli.demo_data import WARDS, visits
-from psidp.curator.contribution_sql import Totals
-from psidp.curator.engine import Engine, open_table
-from psidp.mechanism.clipping import IntegerGrid
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
@@ -73,31 +69,33 @@ def arrow():
 
 def totals(table):
     """The demo's first question as exact integers: count and clipped costs by ward, at most 4 visits' worth each."""
-    asked = [ask.count(), ask.sum("cost", 0, 5000)]
-    grids = [(a, IntegerGrid.fitting(4 * a.reach, len(WARDS) * a.parts * a.bins)) for a in asked]
-    engine = Engine(table)
-    found = engine.rows(Totals(table, "patient_id", ("ward",), grids, engine.narrow).expression())
-    return sorted(tuple(int(x) if x is not None and not isinstance(x, str) else x for x in row) for row in found)
+    asks = (ask.count(), ask.sum("cost", 0, 5000))
+    priced = table.ask(*asks, by="ward", groups=list(WARDS), contribution=4).at(1.0)
+    exact = priced.totals.exact(priced.source, priced.dialect)
+    return [cells.tolist() for tables in exact.cells for cells in tables.values()]
 
 
 def test_two_workers_answer_with_the_integers_of_duckdb(cluster, whole):
-    there = open_table(whole, engine=cluster.address)
-    context = there.get_backend()._session.sparkContext
+    from pyspark.sql import SparkSession
+
+    there = psidp.Curator(whole, unit="patient_id", engine=cluster.address)
+    context = SparkSession.active().sparkContext
     assert context.master == cluster.address
-    assert totals(there) == totals(open_table(whole))
-    assert len(totals(there)) == len(WARDS)
+    assert totals(there) == totals(psidp.Curator(whole, unit="patient_id"))
     known = context._jsc.sc().getExecutorMemoryStatus().size()
     assert known == 3  # the driver and an executor on each worker
 
 
 def test_a_thousand_files_are_one_table(cluster, whole, parts):
     assert sum(1 for _ in parts.rglob("*.parquet")) == FILES
-    assert totals(open_table(parts, engine=cluster.address)) == totals(open_table(parts)) == totals(open_table(whole))
+    there = psidp.Curator(parts, unit="patient_id", engine=cluster.address)
+    here = [psidp.Curator(table, unit="patient_id") for table in (parts, whole)]
+    assert totals(there) == totals(here[0]) == totals(here[1])
 
 
 def test_a_release_from_the_cluster_is_near_the_truth(cluster, parts):
     curator = psidp.Curator(parts, unit="patient_id", engine=cluster.address)
-    answer = curator.release(ask.count(), by="ward", groups=list(WARDS), psi=1e6, contribution=10_000)
+    answer = curator.ask(ask.count(), by="ward", groups=list(WARDS), contribution=10_000).release(psi=1e6)
     for row in answer:
         assert round(row["value"]) == sum(r[1] == row["ward"] for r in visits())
 
@@ -107,6 +105,5 @@ def test_a_session_of_ones_own_is_taken_too(cluster, parts):
 
     session = SparkSession.builder.master(cluster.address).getOrCreate()
     session.read.option("recursiveFileLookup", "true").parquet(str(parts)).createOrReplaceTempView("visits")
-    table = ibis.pyspark.connect(session).table("visits")
-    answer = psidp.Curator(table, unit="patient_id").release(ask.units(), psi=1e6)
+    answer = psidp.Curator(session, unit="patient_id", name="visits").ask(ask.units()).release(psi=1e6)
     assert round(answer.value("units")) == len({row[0] for row in visits()})

@@ -38,6 +38,6 @@ def test_counts_are_those_of_the_table(server):
         cursor.execute("CREATE TABLE visits (patient_id text, ward text, age bigint)")
         cursor.executemany("INSERT INTO visits VALUES (%s, %s, %s)", [(r[0], r[1], r[3]) for r in visits()])
     curator = psidp.Curator("visits", unit="patient_id", engine=url)
-    answer = curator.release(ask.count(), by="ward", groups=list(WARDS), psi=1e6, contribution=10_000)
+    answer = curator.ask(ask.count(), by="ward", groups=list(WARDS), contribution=10_000).release(psi=1e6)
     for row in answer:
         assert round(row["value"]) == sum(r[1] == row["ward"] for r in visits())

@@ -25,6 +25,6 @@ def test_counts_are_those_of_the_table(tmp_path):
     table = pyarrow.table({"patient_id": [r[0] for r in rows], "ward": [r[1] for r in rows]})
     parquet.write_table(table, tmp_path / "visits.parquet")
     curator = psidp.Curator(tmp_path / "visits.parquet", unit="patient_id", engine="spark://local")
-    answer = curator.release(ask.count(), by="ward", groups=list(WARDS), psi=1e6, contribution=10_000)
+    answer = curator.ask(ask.count(), by="ward", groups=list(WARDS), contribution=10_000).release(psi=1e6)
     for row in answer:
         assert round(row["value"]) == sum(r[1] == row["ward"] for r in rows)

@@ -27,7 +27,7 @@ def truth(ward):
 
 def counts(curator):
     """By ward, with noise far below one half and nobody clipped."""
-    answer = curator.release(ask.count(), by="ward", groups=list(WARDS), psi=1e6, contribution=10_000)
+    answer = curator.ask(ask.count(), by="ward", groups=list(WARDS), contribution=10_000).release(psi=1e6)
     return {row["ward"]: round(row["value"]) for row in answer}
 
 
@@ -49,15 +49,15 @@ def test_every_aggregate_answers(table):
     asked = [ask.count(), ask.units(), ask.sum("cost", 0, 5000), ask.mean("cost", 0, 5000), ask.variance("age", 0, 110),
              ask.histogram("age", range(0, 111, 10)), ask.quantiles("age", range(0, 111, 2)),
              ask.mean("age", bounds="auto")]  # fmt: skip
-    answer = curator.release(*asked, psi=5.0, contribution="auto", where="age >= 18 AND ward <> 'surgery'")
+    question = curator.ask(*asked, contribution="auto", where="age >= 18 AND ward <> 'surgery'")
+    answer = question.release(psi=5.0)
     assert len(answer.frame()) >= 8
     assert "psi = 5" in answer.summary()
 
 
 def test_many_tables_agree(table):
-    cube = psidp.Curator(table, unit="patient_id").cube(
-        {"ward": list(WARDS), "age": ask.ordered([0, 18, 65, 110])}, ask.up_to(2), psi=1.0, contribution=8
-    )
+    columns = {"ward": list(WARDS), "age": ask.ordered([0, 18, 65, 110])}
+    cube = psidp.Curator(table, unit="patient_id").cube(columns, ask.up_to(2), contribution=8).release(psi=1.0)
     assert psidp.Cube.from_dict(json.loads(cube.to_json())).guarantee.psi == 1.0
 
 
@@ -65,9 +65,9 @@ def test_a_series_goes_on_and_a_budget_pays(table, tmp_path):
     ledger = psidp.Ledger(tmp_path / "ledger.db")
     ledger.open("survey", psi=1.0, unit="patient", actor="the clinic", purpose="a try")
     curator = psidp.Curator(table, unit="patient_id", ledger=ledger, budget="survey")
-    stream = curator.stream("new patients", ask.units(), every="month", since="2025-01-01", periods=12, at_most=1,
-                            psi=0.3, arrived="loaded_at")  # fmt: skip
-    stream.open("new patients by month")
+    question = curator.stream("new patients", ask.units(), every="month", since="2025-01-01", periods=12,
+                              cap=ask.cap(at_most=1), arrived="loaded_at")  # fmt: skip
+    stream = question.open(psi=0.3, purpose="new patients by month")
     assert len(stream.publish()) == 12
     assert ledger.report("survey").spent.psi == 0.3
     ledger.verify()

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import psidp
 from fuzz.payments import FACTORS, pay
 from psidp import Curator, PrivateGroups, ask
-from psidp.curator import execute
 from psidp.errors import EngineError
+from psidp.tables import table
+from psidp.tables.table import TableQuestion
 
 
 def pairwise(factors):
@@ -49,16 +50,15 @@ def test_private_groups_of_long_decimals_keep_every_digit(tmp_path):
     ):
         values = [Decimal(text) for text in texts]
         frame = pa.table({"who": range(400), "price": pa.array(values * 200, pa.decimal128(*kind))})
-        answer = Curator(frame, "who").release(
-            ask.count(), by="price", groups=PrivateGroups(kappa=1e-9, at_most=1), psi=100.0
-        )
+        groups = PrivateGroups(kappa=1e-9, at_most=1)
+        answer = Curator(frame, "who").ask(ask.count(), by="price", groups=groups).release(psi=100.0)
         assert [key for key, _ in answer.rows] == [(value,) for value in values]
         assert [round(e.value) for _, e in answer.rows] == [200, 200]
 
 
 def test_a_letter_that_no_figure_can_show_does_not_end_the_process(tmp_path):
     frame = pa.table({"w\x01": ["A\x1b", "B\uffff"] * 5})
-    answer = Curator(frame, None).release(ask.count(), by="w\x01", groups=["A\x1b", "B\uffff"], psi=1.0)
+    answer = Curator(frame, None).ask(ask.count(), by="w\x01", groups=["A\x1b", "B\uffff"]).release(psi=1.0)
     assert "A\N{SET MINUS}x1b" in psidp.figures.save(answer.figure(), tmp_path / "f.svg").read_text()
 
 
@@ -68,7 +68,7 @@ def test_what_fails_in_showing_leaves_the_answer_and_says_how_to_have_it_again(t
     ledger = psidp.Ledger(tmp_path / "ledger.db")
     ledger.open("b", psi=10.0, unit="who", purpose="a test")
     (tmp_path / "folder").mkdir()
-    release = Curator.release
+    release = TableQuestion.release
 
     def interfered(*arguments, **terms):
         answer = release(*arguments, **terms)
@@ -77,7 +77,7 @@ def test_what_fails_in_showing_leaves_the_answer_and_says_how_to_have_it_again(t
 
     words = ["release", "table", tmp_path / "rows.parquet", "--unit-column", "who", "--count", "--psi", 1]
     words += ["--ledger", tmp_path / "ledger.db", "--budget", "b"]
-    monkeypatch.setattr(Curator, "release", interfered)
+    monkeypatch.setattr(TableQuestion, "release", interfered)
     code, out, err = run(*words, "--output", tmp_path / "folder" / "a.md")
     monkeypatch.undo()
     assert code == 2
@@ -98,7 +98,7 @@ def test_a_spend_whose_release_fails_says_that_no_answer_is_stored(tmp_path, run
     def broken(*_):
         raise EngineError("duckdb", "a fault")
 
-    monkeypatch.setattr(execute, "_drawn", broken)
+    monkeypatch.setattr(table, "_rows", broken)
     code, out, err = run(*words)
     assert (code, out) == (2, "")
     assert "Entry 2 of budget 'b' stays spent, and no answer is stored." in err

@@ -4,7 +4,7 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,12 +13,13 @@ import pytest
 import psidp
 from from_0_2.make import CUBE, STREAM, VISITS, Clock
 from psidp import Curator, GaussianMechanism, Guarantee, Ledger, ask
-from psidp.curator.answer import Answer
-from psidp.curator.cube import Cube
 from psidp.errors import LedgerError, NewerFormError, NewerLedgerError, TamperedLedgerError
 from psidp.present.card import Card, card
+from psidp.tables.answer import Answer
+from psidp.tables.readings import Cube
 
 HERE = Path(__file__).parent
+WEEKLY = {name: value for name, value in STREAM.items() if name != "psi"}
 KINDS = {
     "answer.json": (Answer.from_dict, "form", "psidp-table-1"),
     "cube.json": (Cube.from_dict, "form", "psidp-cube-1"),
@@ -63,11 +64,10 @@ def test_a_card_of_another_version_is_refused():
 
 def test_what_is_written_states_its_form():
     with curator() as made:
-        answer, cube = made.release(ask.count(), psi=1.0), made.cube(*CUBE, psi=1.0)
-        plans = [made.plan(ask.count(), psi=1.0).to_json(), made.plan_cube(*CUBE, psi=1.0).to_json()]
-    written = [answer.to_json(), cube.to_json(), *plans]
-    assert [json.loads(text)["form"] for text in written] == [
-        "psidp-table-1", "psidp-cube-1", "psidp-plan-1", "psidp-cube-plan-1",
+        table, cube = made.ask(ask.count()), made.cube(*CUBE)
+        written = [table, cube, table.release(psi=1.0), cube.release(psi=1.0), table.plan(psi=1.0), cube.plan(psi=1.0)]
+    assert [json.loads(value.to_json())["form"] for value in written] == [
+        "psidp-question-1", "psidp-question-1", "psidp-table-1", "psidp-cube-1", "psidp-plan-1", "psidp-cube-plan-1",
     ]  # fmt: skip
     assert json.loads(card(Guarantee(0.5)).to_json())["card"] == "psidp.card/3"
     assert psidp.audit([0.1, 0.2], [0.3, 0.4]).to_dict()["form"] == "psidp-audit-1"
@@ -132,29 +132,11 @@ def test_a_stream_of_a_newer_form_is_refused_at_no_cost(ledger):
     ).once()
     before = ledger.head()
     with curator(ledger=ledger, budget="survey") as made:
-        stream = made.stream("visits", ask.count(), arrived="came", at_most=2, **STREAM)
-        for work in (stream.open, stream.publish, stream.plan):
+        question = made.stream("visits", ask.count(), arrived="came", cap=ask.cap(2), **WEEKLY)
+        for work in (question.open, question.plan):
             with pytest.raises(NewerFormError, match="stream 'visits' must have the form 'psidp-stream-1'"):
-                work()
+                work(psi=0.5)
     assert ledger.head() == before
-
-
-def test_a_newer_seal_is_refused_and_stays_as_it_is(ledger, clock, tmp_path):
-    shutil.copy(HERE / "seal.db", tmp_path / "old.db")
-    for name, version in (("old.db", 0), ("new.db", 1)):
-        seal = tmp_path / name
-        with curator(ledger=ledger, budget="survey") as made:
-            terms = STREAM | {"totals": "sealed", "dated": "day", "seal": seal, "at_most": 2}
-            stream = made.stream(name, ask.count(), **terms).open()
-            assert stream.publish()
-            with closing(sqlite3.connect(seal)) as file:
-                assert file.execute("PRAGMA user_version").fetchone() == (version,)
-                file.execute("PRAGMA user_version = 2")
-            clock.now += timedelta(weeks=1)
-            before = seal.read_bytes(), ledger.head()
-            with pytest.raises(NewerFormError, match=f"the seal {name} must have the form 1, got 2"):
-                stream.publish()
-        assert (seal.read_bytes(), ledger.head()) == before
 
 
 def test_a_newer_audit_result_is_refused_by_the_card(run, tmp_path):

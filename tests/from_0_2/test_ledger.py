@@ -21,6 +21,7 @@ HEADS = {
     "sqlite": "122:b39bae0cc9c13288cc4e8b4a66638a7f2f1217d79c081bfcdadb6d3ddc274075",
     "postgresql": "122:0f2d6045ee2c450d3fb02212135fbbaf899dd109675f4663e221c52cad6b7a63",
 }
+QUESTION = {name: value for name, value in TABLE.items() if name != "psi"}
 GAUSSIAN = {"kind": "gaussian", "sensitivity": 1.0, "sigma": 2.0}
 TABLES = ("table", "days", "median", "private groups", "other unit", "cube")
 NUMBERS = ("array", "float32", "whole", "number", "sum", "own", "pairs")
@@ -57,9 +58,16 @@ def curator(ledger, budget="survey"):
     return Curator(pa.table(VISITS), unit="patient", ledger=ledger, budget=budget)
 
 
-def stream(ledger, name, **terms):
-    here = STREAM | {"at_most": 2, "windows": [2]} | terms
-    return curator(ledger, "series").stream(name, ask.count(), ask.sum("cost", 0, 50), **here)
+def opened(ledger, name, **terms):
+    here = {n: v for n, v in STREAM.items() if n != "psi"} | {"cap": ask.cap(2), "windows": [2]} | terms
+    question = curator(ledger, "series").stream(name, ask.count(), ask.sum("cost", 0, 50), arrived="came", **here)
+    return question.open(psi=STREAM["psi"])
+
+
+def large(made, measure):
+    """A question that needs an approval."""
+    question = made.ask(measure, by=LARGE["by"], groups=LARGE["groups"])
+    return question.release(psi=LARGE["psi"], purpose=LARGE["purpose"])
 
 
 def refusal(release, error):
@@ -133,15 +141,15 @@ def test_a_stored_answer_comes_back_under_its_retry_key_and_costs_nothing(old):
     mechanism = GaussianMechanism(1.0, 20.0, ledger=old, budget="numbers")
     with curator(old) as made:
         for key, release in {
-            "table": lambda: made.release(*asks, **TABLE, retry_key="table"),
-            "days": lambda: made.release(
-                ask.units(), by="day", groups=[VISITS["day"][0], None], psi=0.3, retry_key="days"
+            "table": lambda: made.ask(*asks, **QUESTION).release(psi=0.5, retry_key="table"),
+            "days": lambda: made.ask(ask.units(), by="day", groups=[VISITS["day"][0], None]).release(
+                psi=0.3, retry_key="days"
             ),
-            "median": lambda: made.release(ask.median("cost", [0, 5, 10, 50]), psi=0.3, retry_key="median"),
-            "private groups": lambda: made.release(
-                ask.count(), by="ward", groups=groups, psi=0.5, retry_key="private groups"
+            "median": lambda: made.ask(ask.median("cost", [0, 5, 10, 50])).release(psi=0.3, retry_key="median"),
+            "private groups": lambda: made.ask(ask.count(), by="ward", groups=groups).release(
+                psi=0.5, retry_key="private groups"
             ),
-            "cube": lambda: made.cube(*CUBE, measures=asks, psi=0.5, retry_key="cube"),
+            "cube": lambda: made.cube(*CUBE, measures=asks).release(psi=0.5, retry_key="cube"),
             "array": lambda: mechanism.release(ARRAY, retry_key="array", purpose="again"),
             "number": lambda: mechanism.release(3.0, retry_key="number", purpose="again", request="how many"),
         }.items():
@@ -159,7 +167,7 @@ def test_a_stored_answer_comes_back_under_its_retry_key_and_costs_nothing(old):
 def test_another_question_under_an_old_key_is_refused_and_told_how_to_read_the_answer(old):
     before = old.head()
     with curator(old) as made, pytest.raises(psidp.errors.KeyConflictError, match=r"psidp ledger answer .* table "):
-        made.release(ask.count(), psi=0.25, retry_key="table")
+        made.ask(ask.count()).release(psi=0.25, retry_key="table")
     assert old.head() == before
 
 
@@ -220,7 +228,7 @@ def test_a_request_that_waits_can_be_approved_or_denied(old):
     old.approve(waits[LARGE["purpose"]], purpose="fine", actor="Ann")
     left = old.remaining("asking").psi
     with curator(old, "asking") as made:
-        told = refusal(lambda: made.release(ask.count(), **LARGE), psidp.errors.ApprovalNeededError)
+        told = refusal(lambda: large(made, ask.count()), psidp.errors.ApprovalNeededError)
     assert (old.remaining("asking").psi < left) != ("\npsidp ledger request " in told)
 
 
@@ -228,18 +236,18 @@ def test_an_approved_question_of_a_table_is_paid_or_refused_with_the_way_to_ask_
     left = old.remaining("asking").psi
     with curator(old, "asking") as made:
         with pytest.raises(psidp.errors.ApprovalNeededError):
-            made.release(ask.sum("cost", 0, 49), **LARGE)
-        told = refusal(lambda: made.release(ask.sum("cost", 0, 50), **LARGE), psidp.errors.ApprovalNeededError)
+            large(made, ask.sum("cost", 0, 49))
+        told = refusal(lambda: large(made, ask.sum("cost", 0, 50)), psidp.errors.ApprovalNeededError)
         assert (old.remaining("asking").psi < left) != ("\npsidp ledger request " in told)
         with pytest.raises(psidp.errors.ApprovalNeededError):
-            made.release(ask.sum("cost", 0, 50), **LARGE)
+            large(made, ask.sum("cost", 0, 50))
 
 
 @pytest.mark.parametrize("terms", [{"where": "cost >= 4"}, {}], ids=["text", "plain"])
 def test_a_stream_publishes_its_next_periods_for_what_it_paid(old, terms):
     name, before, left = "text" if terms else "plain", old.head(), old.remaining("series")
     published = json.dumps([old.answer(f"stream {name}: period {t}") for t in (1, 2)])
-    made = stream(old, name, arrived="came", **terms).open()
+    made = opened(old, name, **terms)
     assert old.head() == before
     first = made.series("single period")
     assert (len(first), made.published) == (2 * 2 * 2, 2)
@@ -256,7 +264,7 @@ def test_a_stream_publishes_its_next_periods_for_what_it_paid(old, terms):
 def test_a_stream_under_an_old_name_with_other_terms_is_refused(old):
     before = old.head()
     with pytest.raises(psidp.errors.KeyConflictError, match="where was 'cost >= 4'"):
-        stream(old, "text", arrived="came", where="cost >= 5").open()
+        opened(old, "text", where="cost >= 5")
     assert old.head() == before
 
 

@@ -148,7 +148,7 @@ def test_a_curators_release_is_approved_for_its_very_question(limited):
     limited.open("visits", psi=2.0, unit="patient", purpose="a test", actor="ann", approval_above=0.3)
     with Curator(visits, unit="patient", ledger=limited, budget="visits") as curator:
         with pytest.raises(psidp.errors.ApprovalNeededError) as caught:
-            curator.release(ask.count(), psi=1.0, purpose="how many")
+            curator.ask(ask.count()).release(psi=1.0, purpose="how many")
         words = shlex.split(str(caught.value).partition("Ask for it:\n")[2])
         terms = {name: words[words.index(f"--{name}") + 1] for name in ("event", "table-unit", "actor")}
         assert json.loads(terms["event"]) == caught.value.event
@@ -158,8 +158,8 @@ def test_a_curators_release_is_approved_for_its_very_question(limited):
         )  # fmt: skip
         limited.approve(request.id, purpose="agreed", actor="ann")
         with pytest.raises(psidp.errors.ApprovalNeededError):
-            curator.release(ask.sum("cost", 0, 50), psi=1.0, purpose="how many")
-        assert curator.release(ask.count(), psi=1.0, purpose="how many").guarantee.psi == 1.0
+            curator.ask(ask.sum("cost", 0, 50)).release(psi=1.0, purpose="how many")
+        assert curator.ask(ask.count()).release(psi=1.0, purpose="how many").guarantee.psi == 1.0
     limited.verify()
 
 

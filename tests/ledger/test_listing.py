@@ -117,10 +117,10 @@ def test_releases_of_curators_mechanisms_and_streams_say_their_table_and_unit_co
     (tmp_path / "visits.csv").write_text("patient,day\n1,2026-01-01\n2,2026-01-05\n")
     ledger.open("survey", psi=9.0, unit="patient", purpose="q")
     with Curator(tmp_path / "visits.csv", "patient", ledger=ledger, budget="survey") as curator:
-        curator.release(ask.count(), psi=0.5)
-        curator.release(ask.count(), psi=0.5, retry_key="k")
+        curator.ask(ask.count()).release(psi=0.5)
+        curator.ask(ask.count()).release(psi=0.5, retry_key="k")
     with Curator(pa.table({"patient": [1, 2]}), "patient", ledger=ledger, budget="survey") as curator:
-        curator.release(ask.count(), psi=0.5)
+        curator.ask(ask.count()).release(psi=0.5)
     GaussianMechanism(1.0, 4.0, unit="patient", ledger=ledger, budget="survey").release(1.0, purpose="a number")
     spends = [e for e in ledger.entries() if e.state == "spent"]
     assert [(said(e, "table"), said(e, "table_unit")) for e in spends] == [

@@ -11,11 +11,13 @@ import psidp
 from psidp import Curator, GaussianMechanism, Guarantee, Ledger, ask
 from psidp.ledger import schema
 from psidp.ledger.listing import Selection
+from psidp.tables.stored import read_answer
 from reference.make_old_ledger import VISITS
 
 OLD = Path(__file__).parent.parent / "reference" / "old_ledger.db"
 HEAD = "20:ce49ae4dac5b22f71513dca157f0713eee552b1329dbbc00488938c1b9bda3bc"
-ASKED = {"by": "ward", "groups": ["A", "B"], "psi": 0.5, "confidence": 0.9, "purpose": "wards"}
+ASKED = {"by": "ward", "groups": ["A", "B"], "confidence": 0.9}
+PAID = {"psi": 0.5, "purpose": "wards", "retry_key": "w-1"}
 
 
 @pytest.fixture
@@ -41,18 +43,18 @@ def test_a_copy_that_was_not_declared_is_refused_as_ever(tmp_path):
         copy.remaining("survey")
 
 
-def test_the_answer_to_a_table_comes_back_under_its_retry_key_and_costs_nothing(ledger):
+def test_the_answer_to_a_table_is_read_under_its_retry_key_and_the_key_never_pays_again(ledger):
     before = ledger.head()
     with Curator(pa.table(VISITS), unit="patient", ledger=ledger, budget="survey") as curator:
-        answer = curator.release(ask.count(), ask.mean("cost", 0, 50), **ASKED, retry_key="w-1")
-        assert answer.stored
+        for asks in ((ask.count(), ask.mean("cost", 0, 50)), (ask.count(),)):
+            with pytest.raises(psidp.errors.KeyConflictError, match="psidp ledger answer .* w-1 "):
+                curator.ask(*asks, **ASKED).release(**PAID)
+        answer = read_answer(ledger.answer("w-1"))
         assert answer.confidence == 0.9
         assert [(row["ward"], row["statistic"]) for row in answer] == [
             ("A", "count"), ("A", "mean of cost"), ("B", "count"), ("B", "mean of cost"),
         ]  # fmt: skip
         assert ledger.head() == before
-        with pytest.raises(psidp.errors.KeyConflictError):
-            curator.release(ask.count(), **ASKED, retry_key="w-1")
 
 
 def test_the_answer_of_a_mechanism_comes_back_too(ledger):
@@ -80,7 +82,7 @@ def test_spending_goes_on_where_it_was(ledger):
     with ledger.spend("run", Guarantee(4.0), purpose="a new year"):
         pass
     with Curator(pa.table(VISITS), unit="patient", ledger=ledger, budget="survey") as curator:
-        assert not curator.release(ask.count(), psi=0.5, retry_key="w-2").stored
+        assert not curator.ask(ask.count()).release(psi=0.5, retry_key="w-2").stored
     assert ledger.remaining("survey").psi == pytest.approx((4.0 - 0.3**2 - 0.5**2 - 0.5**2) ** 0.5)
     ledger.verify()
 

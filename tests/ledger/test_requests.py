@@ -9,7 +9,6 @@ import pytest
 
 import psidp
 from psidp import Curator, Guarantee, ask
-from psidp.curator.payment import table_name
 from psidp.errors import ApprovalNeededError
 from psidp.ledger.approvals import Proposed, asked_after, terms_of
 from psidp.ledger.cost import ZERO
@@ -34,7 +33,7 @@ def question_of(ledger, table, *asks, **more):
     book = psidp.Ledger(ledger._access.store.address.url.render_as_string(False), actor="bob")
     curator = Curator(table, unit="patient", ledger=book, budget="visits")
     with curator, pytest.raises(ApprovalNeededError) as caught:
-        curator.release(*asks, psi=1.0, purpose="how many", **more)
+        curator.ask(*asks, **more).release(psi=1.0, purpose="how many")
     book.dispose()
     return caught.value.event
 
@@ -69,9 +68,8 @@ def test_an_approval_of_one_files_question_is_none_for_another_file_of_the_same_
 def test_a_link_to_a_file_is_listed_under_the_files_own_name(visits, ledger):
     for name in ("visits.parquet", "other.parquet"):
         with Curator(visits.with_name(name), unit="patient", ledger=ledger, budget="visits") as curator:
-            curator.release(ask.count(), psi=0.1)
+            curator.ask(ask.count()).release(psi=0.1)
     assert len(ledger.list(Selection(table="visits.parquet"))) == 2
-    assert table_name("other.parquet", engine="postgresql://host/database") == "other.parquet"
 
 
 def test_every_kind_of_question_has_words(visits, ledger):
@@ -111,7 +109,7 @@ def test_a_cube_has_words_too(visits, ledger):
     book = psidp.Ledger(ledger._access.store.address.url.render_as_string(False), actor="bob")
     curator = Curator(visits, unit="patient", ledger=book, budget="visits")
     with curator, pytest.raises(ApprovalNeededError) as caught:
-        curator.cube({"ward": ["A", "B"]}, ask.up_to(1), psi=1.0, where="cost > 6")
+        curator.cube({"ward": ["A", "B"]}, ask.up_to(1), where="cost > 6").release(psi=1.0)
     book.dispose()
     assert f"of ward; contribution 1; of {visits.resolve()}; where cost > 6" in caught.value.event["question"]
 

@@ -10,8 +10,8 @@ from psidp.cli import options
 from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.cli.ledger_options import Where, readable
-from psidp.cli.release_cube import show_cube
 from psidp.cli.publishing import Output
+from psidp.cli.release_cube import show_cube
 from psidp.cli.release_table import show_answer
 from psidp.cli.stream import published_rows, show_published
 from psidp.forms import check_form

@@ -14,12 +14,12 @@ from psidp.cli.publishing import paid_and_stored
 from psidp.cli.release_cube import release_cube
 from psidp.cli.release_run import release_run
 from psidp.cli.release_table import release_table
-from psidp.tables.sources.columns import check_target, read_column, write_column
 from psidp.ledger.ledger import Ledger
 from psidp.maths.sensitivity import check_adjacency
 from psidp.mechanism.gaussian import GaussianMechanism
 from psidp.mechanism.release import Release
 from psidp.present.formatting import up
+from psidp.tables.sources.columns import check_target, read_column, write_column
 
 __all__ = ["app"]
 

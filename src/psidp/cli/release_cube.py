@@ -14,10 +14,11 @@ from psidp.cli.from_values import OptionGroup, from_values
 from psidp.cli.json_output import json_text, show_json
 from psidp.cli.publishing import paid_and_stored, write_answer
 from psidp.cli.release_table import shown, with_progress
-from psidp.cli.table_options import Measures, Pays, PlanOnly, Price, TableAt, Which, Words, number, stray_keys
+from psidp.cli.table_options import Pays, PlanOnly, Price, SummedMeasures, TableAt, Which, Words, number, stray_keys
 from psidp.cli.tables import console
 from psidp.tables import ask
 from psidp.tables.answer import Answer
+from psidp.tables.ask import Ask
 from psidp.tables.columns import need_column
 from psidp.tables.cube import CubeQuestion
 from psidp.tables.curator import Curator
@@ -37,19 +38,22 @@ MOST_SHOWN = 400
 class Columns(OptionGroup):
     """The columns of a cube, and which tables of them are wanted."""
 
-    column: Annotated[
-        Words, typer.Option("--column", help="column:value,value,... or column:1..12, public")
-    ] = field(default_factory=list)
-    bins: Annotated[
-        Words, typer.Option("--bins", help="column:edge,edge,... whose bins are asked for")
-    ] = field(default_factory=list)
+    column: Annotated[Words, typer.Option("--column", help="column:value,value,... or column:1..12, public")] = field(
+        default_factory=list
+    )
+    bins: Annotated[Words, typer.Option("--bins", help="column:edge,edge,... whose bins are asked for")] = field(
+        default_factory=list
+    )
     ordered: Annotated[
         Words, typer.Option("--ordered", help="column:edge,edge,... of which quantiles and shares below are asked")
     ] = field(default_factory=list)
     up_to: Annotated[int, typer.Option("--up-to", help="all tables of up to this number of columns")] = 2
-    tables: Annotated[
-        Words, typer.Option("--tables", help="column,column instead of --up-to; may be repeated")
-    ] = field(default_factory=list)
+    tables: Annotated[Words, typer.Option("--tables", help="column,column instead of --up-to; may be repeated")] = (
+        field(default_factory=list)
+    )
+    no_count: Annotated[
+        bool, typer.Option("--no-count", help="leave out the number of rows, which a cube has by default")
+    ] = False
     balance: Annotated[str, typer.Option("--balance", help="which error is least: worst or total")] = "worst"
     bound: Annotated[str, typer.Option("--bound", help="how a unit's rows are measured: rows or image")] = "rows"
 
@@ -57,6 +61,11 @@ class Columns(OptionGroup):
     def wanted(self) -> Any:
         """The tables."""
         return [tuple(word.split(",")) for word in self.tables] or ask.up_to(self.up_to)
+
+    def counted(self, asks: tuple[Ask, ...]) -> tuple[Ask, ...]:
+        """The measures, the number of rows among them."""
+        count = ask.count()
+        return asks if self.no_count or count.name in {a.name for a in asks} else (count, *asks)
 
     def values(self, curator: Curator) -> dict[str, Any]:
         """Each column with its public values."""
@@ -75,7 +84,7 @@ class Read(OptionGroup):
 
     quantiles_of: Annotated[
         Words,
-        typer.Option("--read-quantiles", help="column:0.5,0.9 or column:0.5,0.9:by of an --ordered or --bins column"),
+        typer.Option("--quantiles", help="column:0.5,0.9 or column:0.5,0.9:by of an --ordered or --bins column"),
     ] = field(default_factory=list)
     output: Annotated[
         str, typer.Option("--output", "-o", help="a folder for one .csv file for each table and the whole cube.json")
@@ -100,7 +109,7 @@ def release_cube(
     price: Price,
     errors: WantedErrors,
     columns: Columns,
-    measures: Measures,
+    measures: SummedMeasures,
     which: Which,
     pays: Pays,
     read: Read,
@@ -117,7 +126,7 @@ def release_cube(
     curator = table.opened(pays)
     try:
         question = curator.cube(
-            columns.values(curator), columns.wanted, measures=measures.asks or (ask.count(),), balance=columns.balance,
+            columns.values(curator), columns.wanted, measures=columns.counted(measures.asks), balance=columns.balance,
             bound=columns.bound, **which.terms,
         )  # fmt: skip
         wanted = dict(map(_error, errors.error)) or None
@@ -126,9 +135,7 @@ def release_cube(
         curator.dispose()
 
 
-def release_question(
-    curator: Curator, question: CubeQuestion, price: dict[str, Any], pays: Pays, read: Read
-) -> None:
+def release_question(curator: Curator, question: CubeQuestion, price: dict[str, Any], pays: Pays, read: Read) -> None:
     """The plan of a cube, or the cube."""
     for word in read.quantiles_of:
         _check_quantile(word, question)
@@ -213,7 +220,7 @@ def _check_quantile(word: str, question: CubeQuestion) -> None:
     """Refuse quantiles that the cube would not hold, before it is paid for."""
     column, at, by = _quantile(word)
     if not all(0.0 < q < 1.0 for q in at):
-        raise ValueError(f"--read-quantiles must be numbers in (0, 1), got {word!r}. {PERCENT}")
+        raise ValueError(f"--quantiles must be numbers in (0, 1), got {word!r}. {PERCENT}")
     question.check_quantile(column, by)
 
 
@@ -224,7 +231,7 @@ def _quantile(word: str) -> tuple[str, list[float], tuple[str, ...]]:
     try:
         return column, [float(q) for q in at.split(",")], tuple(by.split(",")) if by else ()
     except ValueError:
-        raise ValueError(f"--read-quantiles must be column:0.5,0.9 or column:0.5,0.9:by, got {word!r}.") from None
+        raise ValueError(f"--quantiles must be column:0.5,0.9 or column:0.5,0.9:by, got {word!r}.") from None
 
 
 def _file(number: int, names: tuple[str, ...]) -> str:

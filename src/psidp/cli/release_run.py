@@ -33,7 +33,9 @@ def release_run(
     try:
         values = json.loads(question.read_text(encoding="utf-8"))
     except ValueError:
-        raise ValueError(f"the question must be a JSON file that Question.to_json wrote, got {str(question)!r}.") from None
+        raise ValueError(
+            f"the question must be a JSON file that Question.to_json wrote, got {str(question)!r}."
+        ) from None
     curator = table.opened(pays)
     try:
         asked = curator.question(values)

@@ -35,7 +35,8 @@ class WantedErrors(OptionGroup):
     """Standard errors that are wanted instead of a price."""
 
     error: Annotated[
-        Words, typer.Option("--error", help="10, count:10 or 'mean of cost:2.5:1000' (in 1,000 rows): instead of a price")
+        Words,
+        typer.Option("--error", help="10, count:10 or 'mean of cost:2.5:1000' (in 1,000 rows): instead of a price"),
     ] = field(default_factory=list)
 
     @property
@@ -86,7 +87,12 @@ def release_table(
 
 
 def release_question(
-    curator: Curator, question: TableQuestion, price: dict[str, Any], pays: Pays, output: publishing.Output, shows: Shows
+    curator: Curator,
+    question: TableQuestion,
+    price: dict[str, Any],
+    pays: Pays,
+    output: publishing.Output,
+    shows: Shows,
 ) -> None:
     """The plan of a question, or its answer."""
     if shows.sql and not shows.plan:

@@ -52,9 +52,9 @@ class Periods(OptionGroup):
     each: Annotated[
         str, typer.Option("--each", help="a unit counts once in each month, quarter, year or number of periods")
     ] = ""
-    windows: Annotated[
-        list[int], typer.Option("--window", help="a window that matters; may be repeated")
-    ] = field(default_factory=list)
+    windows: Annotated[list[int], typer.Option("--window", help="a window that matters; may be repeated")] = field(
+        default_factory=list
+    )
     wait_hours: Annotated[
         float, typer.Option("--wait-hours", help="hours after its end that a period is published")
     ] = 1.0

@@ -22,11 +22,13 @@ from psidp.tables.columns import need_column
 from psidp.tables.curator import Curator
 from psidp.tables.derived import derived_table
 from psidp.tables.measures import KINDS
+from psidp.tables.measures.base import Option
 from psidp.tables.question import CLIPPING_SHARE
 from psidp.tables.sources.groups import keys_from_text
 
 __all__ = [
-    "Groups", "Measures", "Pays", "PlanOnly", "Price", "TableAt", "Which", "Words", "number", "options_of", "stray_keys",
+    "Groups", "Measures", "Pays", "PlanOnly", "Price", "SummedMeasures", "TableAt", "Which", "Words", "number",
+    "stray_keys",
 ]  # fmt: skip
 
 Words = list[str]
@@ -41,10 +43,6 @@ PIECE = re.compile(r',( *"(?:[^"]|"")*"|[^,]*)')
 PlanOnly = Annotated[bool, typer.Option("--plan", help="show what would run, cost and be worth; spend nothing")]
 
 
-def _words() -> Any:
-    return field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class TableAt(OptionGroup):
     """The table, and whose data its rows are."""
@@ -54,21 +52,19 @@ class TableAt(OptionGroup):
     ]
     unit_column: Annotated[
         Words, typer.Option("--unit-column", help="names units of privacy, such as patient_id; several do so together")
-    ] = _words()
+    ] = field(default_factory=list)
     rows_are_units: Annotated[bool, typer.Option("--rows-are-units", help="every row is its own unit")] = False
-    engine: Annotated[
-        str, typer.Option("--engine", help="postgresql://... or spark://...; defaults to DuckDB")
-    ] = ""
+    engine: Annotated[str, typer.Option("--engine", help="postgresql://... or spark://...; defaults to DuckDB")] = ""
     name: Annotated[str, typer.Option("--table", help="which table of a .duckdb file")] = ""
     types: Annotated[
         Words, typer.Option("--type", help="column:type of a .csv file, such as age:int64; may be repeated")
-    ] = _words()
+    ] = field(default_factory=list)
     missing: Annotated[
         Words, typer.Option("--missing", help="text of a .csv file that stands for a missing value, such as NA")
-    ] = _words()
+    ] = field(default_factory=list)
     joins: Annotated[
         Words, typer.Option("--join", help="a public table and its key, such as wards.csv:ward; repeatable")
-    ] = _words()
+    ] = field(default_factory=list)
     adjacency: Annotated[
         str, typer.Option("--adjacency", help="add-remove or replace-one; defaults to the budget's")
     ] = ""
@@ -97,9 +93,9 @@ class TableAt(OptionGroup):
 class Pays(OptionGroup):
     """Who pays, and what the ledger is told."""
 
-    ledger: Annotated[
-        str, typer.Option("--ledger", help="where spending is written down: a file or postgresql://")
-    ] = ""
+    ledger: Annotated[str, typer.Option("--ledger", help="where spending is written down: a file or postgresql://")] = (
+        ""
+    )
     budget: Annotated[str, typer.Option("--budget", help="the budget that pays")] = ""
     purpose: Annotated[str, typer.Option("--purpose", help="why, for the ledger")] = ""
     actor: options.Actor = ""
@@ -141,19 +137,36 @@ class Measures(OptionGroup):
     asks: tuple[Ask, ...]
 
     @classmethod
+    def options(cls) -> list[Option]:
+        """The options of all kinds."""
+        return [o for kind in KINDS.values() for o in kind.options()]
+
+    @classmethod
     def parameters(cls) -> list[Parameter]:
-        """The options of all kinds, and the one for their weights."""
-        weight = typer.Option("--weight", help="share of psi^2: 'mean of cost:2' has twice the others'; may be repeated")
-        return [_of_measure(o) for o in options_of(KINDS)] + [option("weight", Annotated[Words, weight], [])]
+        """The options of the kinds, and the one for their weights."""
+        weight = typer.Option(
+            "--weight", help="share of psi^2: 'mean of cost:2' has twice the others'; may be repeated"
+        )
+        return [_of_measure(o) for o in cls.options()] + [option("weight", Annotated[Words, weight], [])]
 
     @classmethod
     def from_options(cls, values: Mapping[str, Any]) -> Self:
         """The measures that were asked for, with their weights."""
         asks = []
-        for o in options_of(KINDS):
+        for o in cls.options():
             given = values[o.name.replace("-", "_")]
             asks += [Ask(o.parse(word)) for word in given] if o.text else [Ask(o.parse(""))] * bool(given)
         return cls(tuple(_weighed(asks, values["weight"])))
+
+
+@dataclass(frozen=True, slots=True)
+class SummedMeasures(Measures):
+    """What is asked of every cell of a cube: sums over rows, and what is made of them."""
+
+    @classmethod
+    def options(cls) -> list[Option]:
+        """The options of the kinds that a cube has."""
+        return [o for kind in KINDS.values() if kind.summed for o in kind.options()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +174,7 @@ class Which(OptionGroup):
     """Which rows count, how much a unit adds, and how sure intervals are."""
 
     where: Annotated[Words, typer.Option("--where", help="\"age >= 18 and ward in ('A', 'B')\"; may be repeated")] = (
-        _words()
+        field(default_factory=list)
     )
     contribution: Annotated[str, typer.Option("--contribution", help="rows' worth a unit may add, or auto")] = "1"
     confidence: Annotated[float, typer.Option("--confidence", help="chance that an interval covers, (0,1)")] = 0.95
@@ -188,7 +201,7 @@ class Groups(OptionGroup):
 
     by: Annotated[
         Words, typer.Option("--by", help='column that makes groups, or "month(visited)"; may be repeated')
-    ] = _words()
+    ] = field(default_factory=list)
     groups: Annotated[
         str,
         typer.Option(
@@ -230,12 +243,7 @@ class Groups(OptionGroup):
         return keys_from_text(self.groups, names[0], table.source.schema[names[0]])
 
 
-def options_of(kinds: Mapping[str, Any]) -> list[Any]:
-    """The options of measures."""
-    return [o for kind in kinds.values() for o in kind.options()]
-
-
-def _of_measure(o: Any) -> Parameter:
+def _of_measure(o: Option) -> Parameter:
     """The option of a measure; it may be repeated where it takes a text."""
     info = typer.Option(f"--{o.name}", help=o.help)
     kind = Annotated[Words, info] if o.text else Annotated[bool, info]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psidp.maths.notion import NOTIONS, psi_of
+from psidp.maths.notion import NAMES, OF_A_QUERY, psi_of
 from psidp.symbols import float_above, float_below, symbol
 from psidp.tables.ask import Ask
 
@@ -39,7 +39,7 @@ def psi_from_notion(psi: float | None, notions: Mapping[str, object], kappa: flo
             "contribution, and sigma from that and psi. To choose how accurate the numbers are, give the error that is "
             "wanted."
         )
-    known = [name for names in NOTIONS for name in names if "sigma" not in names]
+    known = [name for name in NAMES if name not in OF_A_QUERY]
     strange = [name for name in given if name not in known]
     if strange and len(given) > 1:
         raise TypeError(f"{strange[0]!r} is neither an argument nor a notion here; notions are {', '.join(known)}.")
@@ -98,7 +98,7 @@ def wanted_errors(asks: Sequence[Ask], wanted: Any) -> list[tuple[float, float]]
 def _wanted_error(ask: Ask, wanted: Any) -> tuple[float, float]:
     """One wanted error, or a refusal that says in what it is."""
     name, by_rows = ask.name, ask.measure.vector.parts > 1
-    if ask.contribution == "auto" or (ask.measure.chooses_bounds and not ask.measure.counts):
+    if ask.contribution == "auto" or (ask.measure.chooses_bounds and not ask.measure.counts_of):
         raise ValueError(
             f"contribution and bounds of {name!r} must be given where an error is wanted, since it depends on them, "
             'got "auto".'

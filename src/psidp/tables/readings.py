@@ -301,7 +301,7 @@ def binned(columns: Sequence[Column], marginals: Marginals, column: str, groups:
     """The columns of a distribution by groups, and the number of the one in bins."""
     place, order = placed(columns, marginals, [*groups, column])
     if not columns[order[-1]].edges:
-        raise ValueError(f"column {column!r} must be in bins to have a distribution: ask.ordered(edges).")
+        raise ValueError(f"column {column!r} must be in bins to have a distribution: ask.ordered(edges), or --ordered.")
     return place, order[-1]
 
 

@@ -35,6 +35,7 @@ class Binned(Measure):
     edges: tuple[float, ...] = ()
 
     binned = True
+    summed = False
     ordered = False
     """Whether cumulative counts are what is asked of the bins."""
 
