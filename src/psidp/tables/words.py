@@ -94,11 +94,9 @@ def answer_notes(drawn: Drawn, rows: Sequence[tuple[Any, Estimate]]) -> tuple[No
               if ask.name in priced.found.bounds]  # fmt: skip
     clipped = ((ask.name, ask.measure.clipped_words()) for ask in priced.asks)
     notes += [Note("given bounds", f"{name}: {words}.") for name, words in clipped if words]
-    if priced.unit:
-        notes += [_limit(drawn, ask) for ask in priced.asks]
-    for ask, noisy in zip(priced.asks, drawn.noisy, strict=True):
-        notes += _at_bounds(priced, ask, rows)
-        notes += _empty(priced, ask, noisy)
+    for ask, noisy in zip(priced.asks if drawn.noisy else (), drawn.noisy, strict=True):
+        notes += [_limit(drawn, ask)] if priced.unit else []
+        notes += _at_bounds(priced, ask, rows) + _empty(priced, ask, noisy)
     notes += _nothing_read(priced, estimates)
     if priced.layout.terms:
         notes.append(Note("private groups", _private_groups(priced), {"at_most": priced.layout.terms.at_most}))
