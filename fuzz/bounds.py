@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from psidp import Curator, ask
-from psidp.curator import bounds as of_bounds
-from psidp.curator.execute import prepare
+from psidp.tables.choices import bounds as of_bounds
+from psidp.tables.question import prepared
 
 
 def explore(random: Random) -> None:
@@ -23,9 +23,8 @@ def explore(random: Random) -> None:
     values = scale * (plain + shift)
     odd = random.sample([np.nan, np.inf, -np.inf, 5e-324, 1e308], 2)
     table = pa.table({"x": np.concatenate([values, odd])})
-    curator = Curator(table, None)
-    question = curator._question([ask.mean("x", bounds="auto")], (), None, None, 1.0, 1.0, 0.95)
-    ((_, found),) = prepare(question, curator._engine)().bounds
+    question = Curator(table, None).ask(ask.mean("x", bounds="auto"))
+    found = prepared(question.at(1.0))().priced.found.bounds["mean of x"]
     inside = float(np.mean((values >= found.lower) & (values <= found.upper)))
     said = f"{rows} values of {values.mean():.3g} and deviation {values.std():.3g}: {found.lower}, {found.upper}"
     assert found.seen, said
@@ -39,6 +38,6 @@ def _first_only(middle: Any) -> tuple[float, ...]:
 
 
 RELAPSES: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "no search for the middle": lambda: patch("psidp.curator.bounds_search.tail_edges", _first_only),
+    "no search for the middle": lambda: patch.object(of_bounds, "tail_edges", _first_only),
     "sizes that noise has made": lambda: patch.object(of_bounds, "STEP", 0.0),
 }

@@ -9,9 +9,8 @@ from unittest.mock import patch
 import numpy as np
 
 from psidp import ask
-from psidp.curator import estimate
-from psidp.curator.contribution import grid_of
-from psidp.curator.estimate import Noisy, estimates
+from psidp.tables.measures import quantiles
+from psidp.tables.strategies.identity import IndependentTotals
 
 
 def explore(random: Random) -> None:
@@ -22,9 +21,8 @@ def explore(random: Random) -> None:
     held = np.bincount((bins * dice.beta(2.0, 8.0, rows)).astype(int), minlength=bins)
     sigma = rows / bins**0.5 / 12.0
     below, errors = np.concatenate([[0.0], np.cumsum(held)]), []
-    for _ in range(40):
-        noisy = Noisy((held + sigma * dice.normal(size=bins)).reshape(1, bins, 1), sigma, 0.0)
-        (found,) = estimates(asked, grid_of(asked, 1.0, 1), noisy, 0, 0.95)
+    noisy = IndependentTotals((held + sigma * dice.normal(size=(40, bins)))[:, :, None], sigma, 0.0, (1.0,))
+    for (found,) in asked.measure.estimates(noisy.cells(range(40), 0.95)):
         errors.append(np.interp(found.value, range(bins + 1), below) - q * rows)
     limit = 0.6 * sigma * bins**0.5 + 0.5 * held.max()
     assert abs(np.mean(errors)) < limit, (
@@ -38,5 +36,5 @@ def _without_negatives(raw: Any) -> Any:
 
 
 RELAPSES: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "counts below zero set to zero": lambda: patch.object(estimate, "isotonic", _without_negatives),
+    "counts below zero set to zero": lambda: patch.object(quantiles, "isotonic", _without_negatives),
 }
