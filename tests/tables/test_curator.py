@@ -1,27 +1,24 @@
 """The curator end to end on DuckDB: collected answers, keys, shares, plans, intervals."""
 
 import datetime
-import enum
 import json
-from dataclasses import replace
 from decimal import Decimal
 from math import sqrt
 
-import ibis
+import duckdb
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import psidp
 from psidp import Curator, Guarantee, PrivateGroups, ask
-from psidp.curator import execute
-from psidp.curator.notes import answer_of
 from psidp.maths.thresholding import kappa_from_threshold
-
-NEVER = 1e9
-"""A psi with so little noise that answers are exact to the eye; for tests of what is computed, not of privacy."""
+from psidp.tables.answer import Answer
+from psidp.tables.question import prepared
+from psidp.tables.strategies import identity
+from reference.repeated import repeated
+from released import NO_NOISE, released
 
 
 def visits(patients=300, seed=1):
@@ -45,13 +42,6 @@ def curator(table):
     return Curator(table, unit="patient")
 
 
-def repeated(curator, asks, psi, contribution):
-    """Fresh noise on the same exact totals, as often as it is called."""
-    asked = curator._question(asks, (), None, None, psi, contribution, 0.95)
-    draw = execute.prepare(asked, curator._engine)
-    return lambda confidence=0.95: answer_of(replace(asked, confidence=confidence), draw())
-
-
 def test_with_little_noise_the_answers_are_the_truth(curator, table):
     frame = table.to_pandas()
     truth = frame[frame.ward == "B"]
@@ -60,7 +50,7 @@ def test_with_little_noise_the_answers_are_the_truth(curator, table):
         ask.variance("cost", 0, 10_000), ask.deviation("cost", 0, 10_000),
         ask.histogram("age", [20, 40, 60, 80]), ask.quantiles("age", range(101), at=[0.5]),
     ]  # fmt: skip
-    answer = curator.release(*asks, by="ward", groups=["A", "B"], psi=NEVER, contribution=16)
+    answer = curator.ask(*asks, by="ward", groups=["A", "B"], contribution=16).release(psi=NO_NOISE)
     assert answer.value("count", "B") == pytest.approx(len(truth), abs=1e-3)
     assert answer.value("units", "B") == pytest.approx(truth.patient.nunique(), abs=1e-3)
     assert answer.value("sum of cost", "B") == pytest.approx(truth.cost.sum(), rel=1e-5)
@@ -75,27 +65,29 @@ def test_a_unit_that_touches_k_groups_is_counted_in_all_k():
     """A leading library releases zeros for k = 1 and k - 1 groups else: here answers are collected and compared."""
     for k in (1, 2, 8):
         rows = pa.table({"who": [1] * k, "ward": list(range(k))})
-        answer = Curator(rows, "who").release(
-            ask.count(), by="ward", groups=range(8), psi=NEVER, contribution=max(1, k)
+        answer = (
+            Curator(rows, "who")
+            .ask(ask.count(), by="ward", groups=range(8), contribution=max(1, k))
+            .release(psi=NO_NOISE)
         )
         assert [round(row["value"], 3) for row in answer] == [1.0] * k + [0.0] * (8 - k)
 
 
 def test_a_unit_above_its_bound_is_scaled_and_keeps_every_group():
     rows = pa.table({"who": [1] * 8, "ward": list(range(8))})
-    answer = Curator(rows, "who").release(ask.count(), by="ward", groups=range(8), psi=NEVER)
+    answer = Curator(rows, "who").ask(ask.count(), by="ward", groups=range(8)).release(psi=NO_NOISE)
     assert [row["value"] for row in answer] == pytest.approx([8**-0.5] * 8, abs=1e-5)
 
 
 def test_public_keys_absent_from_the_data_appear_and_others_do_not(curator):
-    answer = curator.release(ask.count(), by="ward", groups=["A", "Z"], psi=1.0)
+    answer = curator.ask(ask.count(), by="ward", groups=["A", "Z"]).release(psi=1.0)
     assert [row["ward"] for row in answer] == ["A", "Z"]
     assert abs(answer.value("count", "Z")) < 10
 
 
 def test_rows_outside_the_keys_do_not_use_up_a_unit():
     rows = pa.table({"who": [1] * 5, "ward": ["A", "B", "C", "D", "E"]})
-    answer = Curator(rows, "who").release(ask.count(), by="ward", groups=["A"], psi=NEVER)
+    answer = Curator(rows, "who").ask(ask.count(), by="ward", groups=["A"]).release(psi=NO_NOISE)
     assert answer.value("count", "A") == pytest.approx(1.0, abs=1e-5)
 
 
@@ -104,31 +96,14 @@ def test_whole_number_keys_with_and_without_gaps_keep_their_rows_alone(keys):
     """One unit in many groups: were a row outside the keys let in, its share of the others would fall."""
     groups = [*range(-3, 9), None, -(2**63), 2**63 - 1]
     curator = Curator(pa.table({"who": [1] * len(groups), "day": pa.array(groups, pa.int64())}), "who")
-    answer = curator.release(ask.count(), by="day", groups=keys, psi=NEVER)
+    answer = curator.ask(ask.count(), by="day", groups=keys).release(psi=NO_NOISE)
     assert [row["value"] for row in answer] == pytest.approx([len(keys) ** -0.5] * len(keys), abs=1e-5)
-    assert ("BETWEEN" in curator.plan(ask.count(), by="day", groups=keys, psi=1.0).sql[0]) is (len(keys) in (3, 4))
-
-
-class Ward(enum.Enum):
-    FIRST = "A"
-    SECOND = "B"
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [["A", "B"], [("A",), ("B",)], {"ward": ["A", "B"]}, Ward, pd.DataFrame({"ward": ["A", "B"]}),
-     pl.DataFrame({"ward": ["A", "B"]}), pa.table({"ward": ["A", "B"]}), ibis.memtable({"ward": ["A", "B"]}),
-     np.array(["A", "B"])],
-    ids=["list", "tuples", "dict", "enum", "pandas", "polars", "arrow", "ibis", "numpy"],
-)  # fmt: skip
-def test_keys_come_in_every_form(curator, keys):
-    assert [row["ward"] for row in curator.release(ask.count(), by="ward", groups=keys, psi=1.0)] == ["A", "B"]
 
 
 def test_several_columns_make_groups_and_null_is_a_key():
     rows = pa.table({"who": [1, 2, 3, 4], "a": ["x", "x", None, "y"], "b": [1, 2, 1, None]})
     keys = [("x", 1), ("x", 2), (None, 1), ("y", None), ("y", 7)]
-    answer = Curator(rows, "who").release(ask.count(), by=["a", "b"], groups=keys, psi=NEVER)
+    answer = Curator(rows, "who").ask(ask.count(), by=["a", "b"], groups=keys).release(psi=NO_NOISE)
     assert [(row["a"], row["b"], round(row["value"])) for row in answer] == [
         ("x", 1, 1), ("x", 2, 1), (None, 1, 1), ("y", None, 1), ("y", 7, 0)
     ]  # fmt: skip
@@ -148,9 +123,9 @@ KEYED = {
 def test_keys_of_every_type_are_found_again_also_in_json(kind):
     one, other = KEYED[kind]
     rows = pa.table({"who": [1, 2, 3], "key": [one, one, other]})
-    answer = Curator(rows, "who").release(ask.count(), by="key", groups=[one, other], psi=NEVER)
+    answer = Curator(rows, "who").ask(ask.count(), by="key", groups=[one, other]).release(psi=NO_NOISE)
     assert [(row["key"], round(row["value"])) for row in answer] == [(one, 2), (other, 1)]
-    again = psidp.curator.answer.Answer.from_dict(json.loads(json.dumps(answer.to_dict())))
+    again = Answer.from_dict(json.loads(json.dumps(answer.to_dict())))
     assert list(again) == list(answer)
 
 
@@ -159,49 +134,45 @@ def test_keys_of_every_type_are_found_again_also_in_json(kind):
 )
 def test_columns_may_have_any_name(name):
     rows = pa.table({"u n'it": [1, 1, 2], name: ["A", "B", "A"], 'ço"st': [1.0, 2.0, 3.0]})
-    answer = Curator(rows, "u n'it").release(
-        ask.sum('ço"st', 0, 5), by=name, groups=["A", "B"], psi=NEVER, where='ço"st > 0'
+    answer = (
+        Curator(rows, "u n'it")
+        .ask(ask.sum('ço"st', 0, 5), by=name, groups=["A", "B"], where='ço"st > 0')
+        .release(psi=NO_NOISE)
     )
     assert [round(row["value"], 3) for row in answer] == [4.0, 2.0]
 
 
 def test_rows_without_a_unit_and_values_that_are_no_number_do_not_count():
     rows = pa.table({"who": [1, 2, None, 4], "x": [5.0, float("nan"), 7.0, None]})
-    answer = Curator(rows, "who").release(ask.count(), ask.sum("x", 0, 10), ask.mean("x", 0, 10), psi=NEVER)
+    answer = Curator(rows, "who").ask(ask.count(), ask.sum("x", 0, 10), ask.mean("x", 0, 10)).release(psi=NO_NOISE)
     assert [round(row["value"], 3) for row in answer] == [3.0, 5.0, 5.0]
 
 
 def test_where_is_part_of_the_question(curator, table):
     frame = table.to_pandas()
-    for where in ("age >= 50", ibis._.age >= 50, lambda t: t.age >= 50, ["age >= 50", "age < 1000"]):
-        answer = curator.release(ask.count(), psi=NEVER, where=where, contribution=16)
-        assert answer.value("count") == pytest.approx((frame.age >= 50).sum(), abs=1e-3)
+    answer = released(curator, ask.count(), where="age >= 50", contribution=16)
+    assert answer.value("count") == pytest.approx((frame.age >= 50).sum(), abs=1e-3)
 
 
 def test_every_source_gives_the_same(table, tmp_path):
     frame = table.to_pandas()
     frame.to_parquet(tmp_path / "v.parquet")
     frame.to_csv(tmp_path / "v.csv", index=False)
-    with ibis.duckdb.connect(str(tmp_path / "v.duckdb")).con as database:
+    with duckdb.connect(tmp_path / "v.duckdb") as database:
         database.execute(f"create table visits as from '{tmp_path / 'v.parquet'}'")
-    sources = [
-        table,
-        frame,
-        pl.from_pandas(frame),
-        tmp_path / "v.parquet",
-        str(tmp_path / "v.csv"),
-        ibis.memtable(frame),
-    ]
-    made = [Curator(source, "patient") for source in sources]
-    made.append(Curator(tmp_path / "v.duckdb", "patient", name="visits"))
-    answers = [round(c.release(ask.sum("cost", 0, 1000), psi=NEVER).rows[0][1].value, 1) for c in made]
+    sources = [table, frame, pl.from_pandas(frame), tmp_path / "v.parquet", str(tmp_path / "v.csv")]
+    curators = [Curator(source, "patient") for source in sources]
+    curators.append(Curator(tmp_path / "v.duckdb", "patient", name="visits"))
+    answers = [round(released(c, ask.sum("cost", 0, 1000)).rows[0][1].value, 1) for c in curators]
     assert len(set(answers)) == 1
 
 
 def test_shares_of_psi_add_up_and_weights_move_them(curator):
     asks = [ask.count(weight=3.0), ask.sum("cost", 0, 1000), ask.mean("cost", 0, 1000, contribution="auto")]
-    asked = curator._question(asks, (), None, None, 0.7, 2.0, 0.95)
-    parts = [Guarantee(asked.psi_of(a)) for a in asked.asks] + [Guarantee(asked.psi_of_norms(a)) for a in asked.asks]
+    priced = curator.ask(*asks, contribution=2.0).at(0.7)
+    parts = [Guarantee(priced.psi_of(a)) for a in priced.asks] + [
+        Guarantee(priced.psi_of_sizes(a)) for a in priced.asks
+    ]
     total = psidp.compose(parts).psi
     assert 0.7 * (1 - 1e-12) < total <= 0.7
     assert [p.psi for p in parts[::3]] == pytest.approx([0.7 * sqrt(0.6 * 0.98), 0.7 * sqrt(0.6 * 0.02)])
@@ -209,40 +180,35 @@ def test_shares_of_psi_add_up_and_weights_move_them(curator):
 
 
 def test_replace_one_doubles_the_bound_and_says_so(table):
-    twice = Curator(table, "patient", adjacency="replace-one").plan(ask.count(), psi=0.5)
-    once = Curator(table, "patient").plan(ask.count(), psi=0.5)
+    twice = Curator(table, "patient", adjacency="replace-one").ask(ask.count()).plan(psi=0.5)
+    once = Curator(table, "patient").ask(ask.count()).plan(psi=0.5)
     assert twice.expected[0].sensitivity == 2 * once.expected[0].sensitivity
     assert "twice" in twice.summary()
 
 
-def test_a_plan_reads_no_row_and_says_what_comes(table):
-    class Blind:
-        name, narrow = "duckdb", False
-
-        def __getattr__(self, _):
-            raise AssertionError("the engine was asked for rows")
+def test_a_plan_reads_no_row_and_says_what_comes(table, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("the engine was asked for rows")
 
     curator = Curator(table, "patient")
-    sql = curator._engine.sql
-    blind = Blind()
-    blind.sql = sql
-    curator._engine = blind
+    monkeypatch.setattr(curator.source.engine, "rows", refuse)
+    monkeypatch.setattr(curator.source.engine, "columns", refuse)
     asks = (ask.count(), ask.mean("cost", 0, 2000))
-    plan = curator.plan(*asks, by="ward", groups=["A"], psi=0.5, clipping_share=0.0)
+    plan = curator.ask(*asks, by="ward", groups=["A"], clipping_share=0.0).plan(psi=0.5)
     assert "GROUP BY" in plan.sql[0]
     assert plan.expected[0].sigma == pytest.approx(1.0 / (0.5 * sqrt(0.5)))
     assert plan.psi_for(2 * plan.expected[0].standard_error, "count") == pytest.approx(0.25)
     assert json.loads(plan.to_json())["expected"][1]["per_row"] is True
     assert "No row was read" in plan.summary()
-    private = curator.plan(ask.count(), by="ward", groups=PrivateGroups(kappa=1e-9, at_most=4), psi=0.5)
+    private = curator.ask(ask.count(), by="ward", groups=PrivateGroups(kappa=1e-9, at_most=4)).plan(psi=0.5)
     assert private.guarantee.kappa == 1e-9
 
 
 def test_the_expected_error_is_the_error(curator):
     asks = [ask.count(), ask.mean("cost", 0, 2000)]
-    expected = curator.plan(*asks, psi=2.0, contribution=4).expected
-    again = repeated(curator, asks, psi=2.0, contribution=4)
-    got = [[e.value for _, e in again().rows] for _ in range(200)]
+    question = curator.ask(*asks, contribution=4)
+    expected = question.plan(psi=2.0).expected
+    got = [[e.value for _, e in answer.rows] for answer in repeated(question, 2.0, 200)]
     spread = np.std(got, axis=0)
     rows = np.mean(got, axis=0)[0]
     assert spread[0] == pytest.approx(expected[0].standard_error, rel=0.3)  # 6 standard errors of a spread of 200
@@ -253,11 +219,10 @@ def test_intervals_cover_what_was_clipped_and_summed(curator):
     """200 releases; each statistic's interval at 0.9 misses 20 times on average, more than 45 once in 10^7."""
     asks = [ask.count(), ask.mean("cost", 0, 2000), ask.variance("cost", 0, 2000), ask.deviation("cost", 0, 2000),
             ask.quantiles("age", range(0, 101, 10), at=[0.5])]  # fmt: skip
-    truth = [e.value for _, e in curator.release(*asks, psi=NEVER, contribution=4).rows]
-    missed, again = np.zeros(len(truth)), repeated(curator, asks, psi=3.0, contribution=4)
-    for _ in range(200):
-        rows = again(confidence=0.9).rows
-        missed += [not e.lower <= t <= e.upper for (_, e), t in zip(rows, truth, strict=True)]
+    truth = [e.value for _, e in curator.ask(*asks, contribution=4).release(psi=NO_NOISE).rows]
+    missed = np.zeros(len(truth))
+    for answer in repeated(curator.ask(*asks, contribution=4, confidence=0.9), 3.0, 200):
+        missed += [not e.lower <= t <= e.upper for (_, e), t in zip(answer.rows, truth, strict=True)]
     assert (missed <= 45).all()
     assert missed[0] >= 3  # and they are not empty words: fewer than 3 of 200 with probability 2e-7
 
@@ -267,18 +232,28 @@ def test_private_keys_come_through_only_with_a_crowd():
     rows = pa.Table.from_pylist([*many, {"who": 9001, "ward": "alone"}])
     keys = PrivateGroups(kappa=1e-9, at_most=3)  # with which the lone one comes through, 21 times tried: 2e-8
     for _ in range(20):
-        answer = Curator(rows, "who").release(ask.count(), by="ward", groups=keys, psi=1.0)
+        answer = Curator(rows, "who").ask(ask.count(), by="ward", groups=keys).release(psi=1.0)
         assert [row["ward"] for row in answer] == ["crowded"]
         assert answer.guarantee == Guarantee(1.0, 1e-9, unit="who")
-    (row,) = Curator(rows, None).release(ask.count(), by="ward", groups=keys, psi=1.0)
+    (row,) = Curator(rows, None).ask(ask.count(), by="ward", groups=keys).release(psi=1.0)
     assert row["ward"] == "crowded"
 
 
 def test_a_unit_in_more_keys_than_allowed_counts_nowhere():
     rows = pa.Table.from_pylist([{"who": i, "ward": w} for i in range(300) for w in ("a", "b", "c")])
-    assert not Curator(rows, "who").release(ask.count(), by="ward", groups=PrivateGroups(1e-6, at_most=2), psi=1.0).rows
     assert (
-        len(Curator(rows, "who").release(ask.count(), by="ward", groups=PrivateGroups(1e-6, at_most=3), psi=1.0).rows)
+        not Curator(rows, "who")
+        .ask(ask.count(), by="ward", groups=PrivateGroups(1e-6, at_most=2))
+        .release(psi=1.0)
+        .rows
+    )
+    assert (
+        len(
+            Curator(rows, "who")
+            .ask(ask.count(), by="ward", groups=PrivateGroups(1e-6, at_most=3))
+            .release(psi=1.0)
+            .rows
+        )
         == 3
     )
 
@@ -286,8 +261,9 @@ def test_a_unit_in_more_keys_than_allowed_counts_nowhere():
 def test_private_weights_keep_their_norm_in_integers_and_kappa_is_what_the_issue_says():
     for at_most, contribution in ((1, 1.0), (50, 1.0), (4096, 3.7)):
         keys = PrivateGroups(1e-9, at_most, contribution)
-        assert all(m * w * w <= keys.lattice.bound**2 for m, w in enumerate(keys.steps, 1))
-        assert keys.steps[0] == keys.lattice.truncated(1.0)
+        grid, steps = keys.bound.grid, keys.bound.by_keys
+        assert all(m * w * w <= grid.bound**2 for m, w in enumerate(steps, 1))
+        assert steps[0] == grid.truncated(1.0)
         for sigma in (0.5, 20.0):
             tau = keys.threshold(sigma, sigma * 2**-24)
             assert keys.kappa_at(tau, sigma, sigma * 2**-24) <= 1e-9 < keys.kappa_at(tau - 0.01 * sigma, sigma, 0.0)
@@ -300,21 +276,21 @@ def test_the_share_of_lone_keys_that_come_through_is_below_kappa():
     """kappa 0.05, 4,000 lone units with 4 keys each: at most 200 expected, more than 280 once in 10^8."""
     rows = pa.Table.from_pylist([{"who": i, "ward": 4 * i + j} for i in range(4000) for j in range(4)])
     keys = PrivateGroups(kappa=0.05, at_most=4)
-    chosen = Curator(rows, "who").release(ask.units(), by="ward", groups=keys, psi=1.0).rows
+    chosen = Curator(rows, "who").ask(ask.units(), by="ward", groups=keys).release(psi=1.0).rows
     owners = {key[0] // 4 for key, _ in chosen}
     assert 100 < len(owners) <= 280
 
 
 def test_a_contribution_is_chosen_near_what_units_have():
     rows = pa.Table.from_pylist([{"who": i % 2000, "x": 1.0} for i in range(12_000)])  # six rows each
-    answers = [Curator(rows, "who").release(ask.count(), psi=1.0, contribution="auto") for _ in range(40)]
+    answers = [Curator(rows, "who").ask(ask.count(), contribution="auto").release(psi=1.0) for _ in range(40)]
     chosen = [answer for answer in answers if "at most 8 rows' worth" in answer.summary()]
     assert len(chosen) >= 30  # a choice of 8 fails about 1 time in 50, so that this fails about 1 time in 1e9
     assert all(abs(answer.value("count") - 12_000) < 100 for answer in chosen)  # twelve standard deviations
 
 
 def test_frames_come_as_asked(curator):
-    answer = curator.release(ask.count(), by="ward", groups=["A", "B"], psi=1.0)
+    answer = curator.ask(ask.count(), by="ward", groups=["A", "B"]).release(psi=1.0)
     names = ["ward", "statistic", "value", "standard_error", "lower", "upper", "flag"]
     assert list(answer.frame().columns) == names
     assert answer.frame("polars").columns == names
@@ -322,7 +298,7 @@ def test_frames_come_as_asked(curator):
 
 
 def test_summaries_say_cost_and_what_intervals_do_not_cover(curator):
-    text = curator.release(ask.mean("cost", 0, 1000), psi=0.25).summary()
+    text = curator.ask(ask.mean("cost", 0, 1000)).release(psi=0.25).summary()
     for words in (
         "mean of cost",
         "psi = 0.25",
@@ -335,10 +311,10 @@ def test_summaries_say_cost_and_what_intervals_do_not_cover(curator):
 
 
 def test_no_noise_is_drawn_before_the_engine_has_answered(curator, monkeypatch):
-    """prepare() asks the engine; only what it gives back draws."""
-    asked = curator._question([ask.count()], (), None, None, 1.0, 1.0, 0.95)
-    monkeypatch.setattr(execute, "GaussianMechanism", None)
-    draw = execute.prepare(asked, curator._engine)
+    """`prepared` asks the engine; only what it gives back draws."""
+    monkeypatch.setattr(identity, "noisy_residuals", None)
+    monkeypatch.setattr("psidp.mechanism.gaussian.GaussianMechanism.release", None)
+    draw = prepared(curator.ask(ask.count()).at(1.0))
     with pytest.raises(TypeError):
         draw()
 
@@ -349,15 +325,12 @@ def test_ten_thousand_releases_on_neighbours_are_as_far_apart_as_psi_says():
     rows = [{"who": i, "ward": i % 3, "x": 10.0} for i in range(30)]
     extra = [{"who": 99, "ward": w, "x": 10.0} for w in range(3)]
     tables = [Curator(pa.Table.from_pylist(r), "who") for r in (rows, rows + extra)]
-    prepared = []
-    for c in tables:
-        asked = c._question([ask.count(), ask.sum("x", 0, 10)], "ward", range(3), None, psi, 1.0, 0.95, 0.0)
-        prepared.append(execute.prepare(asked, c._engine))
     scores = []
-    for draw in prepared:
-        drawn = [draw().parts for _ in range(n)]
-        each = [sum(part.noisy.totals.sum() / part.noisy.sigma for part in one) for one in drawn]
-        scores.append(np.array(each))
+    for c in tables:
+        asks = ask.count(), ask.sum("x", 0, 10)
+        draw = prepared(c.ask(*asks, by="ward", groups=range(3), clipping_share=0.0).at(psi))
+        drawn = [draw().noisy for _ in range(n)]
+        scores.append(np.array([sum(noisy.totals.sum() / noisy.sigma for noisy in one) for one in drawn]))
     spread = scores[0].std()
     moved = (scores[1].mean() - scores[0].mean()) / spread
     assert moved == pytest.approx(psi, abs=6 * sqrt(2.0 / n))
@@ -366,3 +339,9 @@ def test_ten_thousand_releases_on_neighbours_are_as_far_apart_as_psi_says():
     for threshold in np.quantile(scores[0], [0.01, 0.1, 0.5, 0.9]):
         fpr, tpr = (scores[0] > threshold).mean(), (scores[1] > threshold).mean()
         assert tpr <= Guarantee(psi).roc(min(1.0, fpr + 6 * sqrt(fpr * (1 - fpr) / n))) + 6 * sqrt(0.25 / n)
+
+
+def test_a_line_feed_in_a_constant_is_part_of_it():
+    rows = pa.table({"who": [1, 2], "text": ["a\n b", "a b"]})
+    answer = released(Curator(rows, "who"), ask.count(), by="text", groups=["a\n b"], where="text = 'a\n b'")
+    assert round(answer.value("count", "a\n b")) == 1

@@ -3,15 +3,16 @@
 import builtins
 import datetime
 
-import ibis
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
 from psidp import Curator, PrivateGroups, ask
-from psidp.curator.engine import Engine
 from psidp.errors import EngineError, MissingExtraError
 from psidp.noise import normal_source
+from psidp.tables.engines.duckdb import DuckDB
+from released import released
 
 ROWS = pa.table(
     {
@@ -28,14 +29,15 @@ ROWS = pa.table(
 
 @pytest.fixture
 def curator(monkeypatch):
-    """A curator whose engine and dice must not be touched."""
+    """A curator whose engine and randomness must not be touched."""
 
     def refuse(*_):
         raise AssertionError("the refusal came too late")
 
     monkeypatch.setattr(normal_source, "NormalSource", refuse)
     monkeypatch.setattr(normal_source, "_idle", [])
-    monkeypatch.setattr(Engine, "rows", refuse)
+    monkeypatch.setattr(DuckDB, "rows", refuse)
+    monkeypatch.setattr(DuckDB, "columns", refuse)
     return Curator(ROWS, "who")
 
 
@@ -50,7 +52,7 @@ REFUSED = {
     "edges fall": (lambda: [ask.histogram("cost", [3, 2])], {}, "increasing order"),
     "quantile outside": (lambda: [ask.quantiles("cost", [0, 1], at=[1.5])], {}, r"numbers in \(0, 1\)"),
     "quantile whole": (lambda: [ask.quantiles("cost", [0, 1], at=1)], {}, r"numbers in \(0, 1\), got at=\[1\]"),
-    "nothing asked": (list, {}, "at least one aggregate.* --count"),
+    "nothing asked": (list, {}, "at least one measure.* --count"),
     "asked without brackets": (lambda: [ask.count], {}, r"a call such as psidp.ask.count\(\), got <function"),
     "asked in words": (lambda: ["count"], {}, r"a call such as psidp.ask.count\(\), got 'count'"),
     "asked twice": (lambda: [ask.count(), ask.count()], {}, "one twice"),
@@ -81,7 +83,7 @@ REFUSED = {
         "groups of 'ward' must be text, got int",
     ),
     "truth for a number": (lambda: [ask.count()], {"by": "floor", "groups": [True]}, "a whole number, got bool"),
-    "key too large": (lambda: [ask.count()], {"by": "floor", "groups": [2**70]}, "must fit into int64"),
+    "key too large": (lambda: [ask.count()], {"by": "floor", "groups": [2**70]}, "must fit into BIGINT"),
     "date for an instant": (
         lambda: [ask.count()],
         {"by": "day", "groups": [datetime.datetime(2026, 1, 1)]},
@@ -93,26 +95,7 @@ REFUSED = {
     "touching none": (lambda: [ask.count()], lambda: {"by": "ward", "groups": PrivateGroups(1e-9, 0)}, "at_most"),
     "where of nothing": (lambda: [ask.count()], {"where": "cost"}, "column, comparison and value"),
     "where elsewhere": (lambda: [ask.count()], {"where": "price > 3"}, "column of the table"),
-    "where of text": (lambda: [ask.count()], {"where": "cost > much"}, "one value of type float64"),
-    "where of an average": (lambda: [ask.count()], {"where": ibis._.cost > ibis._.cost.mean()}, "one row at a time"),
-    "where of a rank": (lambda: [ask.count()], {"where": ibis._.cost.rank() < 3}, "one row at a time"),
-    "where of chance": (lambda: [ask.count()], {"where": lambda t: (t.cost * ibis.random()) < 3}, "one row at a time"),
-    "where of no truth": (lambda: [ask.count()], {"where": ibis._.cost + 1}, "true or false"),
-    "where that divides": (lambda: [ask.count()], {"where": 1 / (ibis._.who - 7) > 0}, "Divide could fail on some row"),
-    "where that casts": (lambda: [ask.count()], {"where": ibis._.ward.cast("int64") > 0}, "Cast could fail"),
-    "where that overflows": (lambda: [ask.count()], {"where": ibis._.who * ibis._.who > 0}, "Multiply could fail"),
-    "where of a pattern": (lambda: [ask.count()], {"where": ibis._.ward.re_search("(")}, "RegexSearch could fail"),
-    "where of two kinds": (lambda: [ask.count()], {"where": ibis._.who.isin(["x"])}, "InValues could fail"),
-    "where of no day": (
-        lambda: [ask.count()],
-        {"where": ["who = 7", "day > soon"]},
-        "one value of type date, got 'soon'",
-    ),
-    "where of two": (
-        lambda: [ask.count()],
-        {"where": "floor > 1 floor < 3"},
-        "column, comparison and value.*got 'floor < 3'",
-    ),
+    "where of no text": (lambda: [ask.count()], {"where": lambda table: table.cost > 3}, "SQL"),
     "key without a ledger": (lambda: [ask.count()], {"retry_key": "k"}, "needs a ledger"),
 }
 
@@ -121,24 +104,18 @@ REFUSED = {
 def test_a_refusal_says_what_to_do_before_anything_happens(curator, case):
     asks, terms, words = REFUSED[case]
     with pytest.raises((ValueError, TypeError), match=words):
-        curator.release(*asks(), **({"psi": 1.0} | (terms() if callable(terms) else terms)))
+        released(curator, *asks(), **({"psi": 1.0} | (terms() if callable(terms) else terms)))
 
 
-def test_a_table_from_elsewhere_cannot_enter_by_the_condition(curator):
-    other = ibis.memtable({"x": [1, 2]})
-    with pytest.raises((ValueError, TypeError), match="row"):
-        curator.release(ask.count(), psi=1.0, where=lambda t: t.floor.isin(other.x))
-
-
-def test_keys_do_not_come_from_the_table(curator, tmp_path, monkeypatch):
+def test_groups_do_not_come_from_the_table(curator, tmp_path, monkeypatch):
     """Never is a key released merely because it is in the data."""
-    for keys in (curator.table, curator.table.select("ward").distinct(), curator.table.ward):
+    for groups in (ROWS, ROWS.select(["ward"]), ROWS["ward"]):
         with pytest.raises(ValueError, match="not come from the table itself"):
-            curator.release(ask.count(), by="ward", groups=keys, psi=1.0)
+            curator.ask(ask.count(), by="ward", groups=groups)
     monkeypatch.chdir(tmp_path)
     pyarrow.parquet.write_table(ROWS, "visits.parquet")
     with pytest.raises(ValueError, match="not come from the table itself"):
-        Curator("visits.parquet", "who").release(ask.count(), by="ward", groups="visits.parquet", psi=1.0)
+        Curator("visits.parquet", "who").ask(ask.count(), by="ward", groups="visits.parquet")
 
 
 def test_a_ledger_is_not_its_path():
@@ -156,7 +133,7 @@ def test_units_must_be_a_column_that_tells_people_apart(tmp_path):
         with pytest.raises((ValueError, TypeError), match=words):
             Curator(ROWS, unit)
     with pytest.raises(ValueError, match="must be 1 where every row"):
-        Curator(ROWS, None).release(ask.count(), psi=1.0, contribution=3)
+        Curator(ROWS, None).ask(ask.count(), contribution=3)
     for source in ("visits.xlsx", tmp_path / "none.parquet"):
         with pytest.raises(ValueError, match="table must be"):
             Curator(source, "who")
@@ -179,7 +156,7 @@ def test_a_file_that_cannot_be_read_is_not_quoted(tmp_path):
     for more in ([], odd):
         path.write_bytes(b"\n".join(lines + more) + b"\n")
         for asks in ([ask.count()], [ask.sum("cost", 0, 1)]):
-            assert abs(Curator(path, "who").release(*asks, psi=1e6).rows[0][1].value - 30_000) <= len(odd)
+            assert abs(released(Curator(path, "who"), *asks, psi=1e6).rows[0][1].value - 30_000) <= len(odd)
 
 
 def test_a_server_that_is_not_there_is_said_without_its_password():
@@ -189,7 +166,7 @@ def test_a_server_that_is_not_there_is_said_without_its_password():
     assert "engine runs" in str(refusal.value)
 
 
-@pytest.mark.parametrize(("module", "extra"), [("ibis", "db"), ("psycopg", "postgres"), ("pyspark", "spark")])
+@pytest.mark.parametrize(("module", "extra"), [("duckdb", "db"), ("psycopg", "postgres"), ("pyspark", "spark")])
 def test_a_missing_library_is_named_with_the_line_that_installs_it(monkeypatch, module, extra):
     real = builtins.__import__
 
@@ -201,21 +178,21 @@ def test_a_missing_library_is_named_with_the_line_that_installs_it(monkeypatch, 
     monkeypatch.setattr(builtins, "__import__", without)
     engine = {"psycopg": "postgresql://x/y", "pyspark": "spark://local"}.get(module)
     with pytest.raises(MissingExtraError, match=rf"psidp\[{extra}\]"):
-        Curator("visits.parquet", "who", engine=engine)
+        Curator("visits" if engine else ROWS, "who", engine=engine)
 
 
 def test_nothing_about_the_rows_decides_a_refusal():
     """Rows without unit, NaN, empty tables: answered without a word."""
     odd = {"who": pa.array([None, None], pa.int64()), "x": [float("nan"), float("inf")]}
     for table in (pa.table(odd), pa.table(odd).slice(0, 0)):
-        answer = Curator(table, "who").release(ask.count(), ask.mean("x", 0, 1), psi=1.0)
+        answer = released(Curator(table, "who"), ask.count(), ask.mean("x", 0, 1), psi=1.0)
         assert len(answer.rows) == 2
         assert "nan" not in answer.summary().lower()
 
 
 @pytest.mark.parametrize("kind", ["JSON", "INTERVAL", "STRUCT(a INT)", "INT[]", "DOUBLE"])
 def test_units_of_a_type_that_is_not_told_apart_in_one_way_are_refused(kind):
-    connection = ibis.duckdb.connect()
-    connection.raw_sql(f"CREATE TABLE odd (u {kind}, k INT)")
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE odd (u {kind}, k INT)")
     with pytest.raises(TypeError, match="unit must be a column of"):
-        Curator(connection.table("odd"), "u")
+        Curator(connection, "u", name="odd")

@@ -10,10 +10,11 @@ import pytest
 import psidp as package
 from psidp import Curator, PrivateGroups, ask
 from psidp.errors import MismatchError
+from released import released
 
 PAIR = ("carrier", "day")
-SURE = {"psi": 2.0**20}
-"""So little noise that answers are exact."""
+SURE = 2.0**20
+"""A psi with so little noise that answers are exact."""
 
 
 def rows(n=240):
@@ -43,25 +44,20 @@ ROWS = whole(rows())
 NAMES = "carrier text, day text, ward text, cost double precision, arrived date, pair bigint"
 
 
-def on(engine, request):
-    """The rows on an engine."""
-    if engine == "duckdb":
-        return pa.Table.from_pylist(ROWS)
-    connection = request.getfixturevalue(engine)
-    if engine == "postgres":
-        with connection.con.cursor() as cursor:
-            cursor.execute(f"DROP TABLE IF EXISTS pairs; CREATE TABLE pairs ({NAMES})")
-            cursor.executemany("INSERT INTO pairs VALUES (%s, %s, %s, %s, %s, %s)", [tuple(r.values()) for r in ROWS])
-        connection.con.commit()
-    else:
-        names = NAMES.replace("text", "string").replace("double precision", "double")
-        connection._session.createDataFrame([tuple(r.values()) for r in ROWS], names).createOrReplaceTempView("pairs")
-    return connection.table("pairs")
-
-
 @pytest.fixture(params=["duckdb", "postgres", "spark"])
 def table(request):
-    return on(request.param, request)
+    """The rows on an engine, and their name there."""
+    if request.param == "duckdb":
+        return {"table": pa.Table.from_pylist(ROWS)}
+    connection = request.getfixturevalue(request.param)
+    values = [tuple(row.values()) for row in ROWS]
+    if request.param == "postgres":
+        connection.execute(f"DROP TABLE IF EXISTS pairs; CREATE TABLE pairs ({NAMES})")
+        connection.cursor().executemany("INSERT INTO pairs VALUES (%s, %s, %s, %s, %s, %s)", values)
+    else:
+        names = NAMES.replace("text", "string").replace("double precision", "double")
+        connection.createDataFrame(values, names).createOrReplaceTempView("pairs")
+    return {"table": connection, "name": "pairs"}
 
 
 def numbers(answer):
@@ -70,7 +66,7 @@ def numbers(answer):
 
 
 def test_a_pair_of_columns_is_the_unit_that_one_column_of_the_pairs_is(table):
-    pair, one = Curator(table, PAIR), Curator(table, "pair")
+    pair, one = Curator(unit=PAIR, **table), Curator(unit="pair", **table)
     measures = [
         ask.count(),
         ask.units(),
@@ -81,17 +77,14 @@ def test_a_pair_of_columns_is_the_unit_that_one_column_of_the_pairs_is(table):
     public = {"by": "ward", "groups": ["A", "B"]}
     private = {"by": "ward", "groups": PrivateGroups(kappa=1e-9, at_most=1)}
     for terms in ({}, public, private, {**public, "contribution": "auto"}):
-        answers = [numbers(curator.release(*measures, **terms, **SURE)) for curator in (pair, one)]
+        answers = [numbers(released(curator, *measures, psi=SURE, **terms)) for curator in (pair, one)]
         assert answers[0] == answers[1]
     units = {(row["carrier"], row["day"]) for row in ROWS if None not in (row["carrier"], row["day"])}
-    assert round(pair.release(ask.units(), **SURE).value("units")) == len(units), "a row without a part has no unit"
+    assert round(released(pair, ask.units(), psi=SURE).value("units")) == len(units), "a row without a part has no unit"
     for bound in ("rows", "image"):
-        cubes = [
-            curator.cube(
-                {"ward": ["A", "B"]}, ask.up_to(1), measures=measures[:1], bound=bound, contribution=2, psi=2**10
-            )
-            for curator in (pair, one)
-        ]
+        terms = {"measures": measures[:1], "bound": bound, "contribution": 2}
+        questions = [curator.cube({"ward": ["A", "B"]}, ask.up_to(1), **terms) for curator in (pair, one)]
+        cubes = [question.release(psi=2**10) for question in questions]
         values = [[round(e.value) for _, e in cube.table("ward").rows] for cube in cubes]
         assert values[0] == values[1]
 
@@ -103,11 +96,10 @@ def test_a_stream_of_pairs_counts_what_one_column_of_the_pairs_counts(table, tmp
         ledger = package.Ledger(tmp_path / f"{name}.db", clock=clock)
         ledger.open("b", psi=2.0**21, unit="pair", purpose="a test")
         terms = {"every": "week", "since": "2026-01-05", "periods": 4, "arrived": "arrived"}
-        for cap in ({"at_most": 2}, {"apart": 2}, {"each": 2}):
-            stream = Curator(table, unit, ledger=ledger, budget="b").stream(
-                f"{name} {cap}", ask.count(), ask.units(), **terms, **cap, **SURE
-            )
-            published.append((name, [round(row.value) for row in stream.open().publish()]))
+        for cap in (ask.cap(2), ask.cap(apart=2), ask.cap(each=2)):
+            curator = Curator(unit=unit, ledger=ledger, budget="b", **table)
+            stream = curator.stream(f"{name} {cap}", ask.count(), ask.units(), cap=cap, **terms).open(psi=SURE)
+            published.append((name, [round(row.value) for row in stream.publish()]))
     assert [rows for name, rows in published if name == "pair"] == [rows for name, rows in published if name == "one"]
 
 
@@ -115,10 +107,10 @@ def test_the_ledger_keeps_the_columns_whatever_their_order(tmp_path):
     ledger = package.Ledger(tmp_path / "ledger.db")
     ledger.open("b", psi=10.0, unit="pair", purpose="a test")
     table = pa.Table.from_pylist(ROWS)
-    Curator(table, PAIR, ledger=ledger, budget="b").release(ask.count(), psi=1.0, retry_key="k")
+    released(Curator(table, PAIR, ledger=ledger, budget="b"), ask.count(), psi=1.0, retry_key="k")
     event = next(entry for entry in ledger.entries() if entry.state == "spent").details()
     assert (event["unit_column"], event["table_unit"]) == (["carrier", "day"], "carrier and day")
-    again = Curator(table, PAIR[::-1], ledger=ledger, budget="b").release(ask.count(), psi=1.0, retry_key="k")
+    again = released(Curator(table, PAIR[::-1], ledger=ledger, budget="b"), ask.count(), psi=1.0, retry_key="k")
     assert again.stored
     for other in ("carrier", "pair", ("carrier", "ward"), None):
         with pytest.raises(MismatchError, match="must be"):
@@ -130,17 +122,17 @@ def test_words_name_all_columns_and_refusals_look_at_each():
     table = pa.Table.from_pylist(ROWS)
     curator = Curator(table, PAIR)
     assert curator.protects == "carrier and day"
-    note = curator.release(ask.count(), psi=1.0).notes
-    assert any("'carrier' or 'day' is missing" in said for said in note)
+    notes = released(curator, ask.count(), psi=1.0).notes
+    assert any("'carrier' or 'day' is missing" in note.text for note in notes)
     assert Curator(table, ["carrier"]).unit == "carrier"
     for wrong, kind in (((), TypeError), (("carrier", "carrier"), TypeError), (("carrier", 1), TypeError),
                         (("carrier", "nothing"), ValueError), (("carrier", "cost"), TypeError)):  # fmt: skip
         with pytest.raises(kind, match="unit"):
             Curator(table, wrong)
     wards = {"by": ["carrier"], "groups": ["a"], "psi": 1.0}
-    assert curator.release(ask.count(), **wards).by == ("carrier",), "a part of the unit makes groups of many units"
+    assert released(curator, ask.count(), **wards).by == ("carrier",), "a part of the unit makes groups of many units"
     with pytest.raises(ValueError, match="every group would be one unit"):
-        curator.release(ask.count(), by=["day", "carrier"], groups=[("b", "a")], psi=1.0)
+        curator.ask(ask.count(), by=["day", "carrier"], groups=[("b", "a")])
 
 
 def test_the_command_line_takes_several_unit_columns_in_every_command(tmp_path, psidp):
