@@ -47,12 +47,13 @@ def open_files(source: str | Path | Sequence[str | Path], name: str | None) -> S
     else:
         home, short = f"{min(Path(path).resolve() for path in source)} and others", ""
     engine = DuckDB.connect()
-    if paths[0].suffix.lower() == ".csv":
-        file = CsvFile(*paths)
-        text, schema = engine.register(title, file)
-        return Source(engine, text, schema, frozenset(file.names), short, title, home)
-    text, schema = _parquet(engine, title, paths)
-    return Source(engine, text, schema, frozenset(), short, title, home)
+    csv = paths[0].suffix.lower() == ".csv"
+    try:
+        text, schema = (_csv if csv else _parquet)(engine, title, paths)
+    except ValueError:
+        engine.close()
+        raise
+    return Source(engine, text, schema, frozenset(schema if csv else ()), short, title, home)
 
 
 def files_of(source: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
@@ -135,24 +136,25 @@ def _pattern(path: Path) -> str:
     return "".join(f"[{letter}]" if letter in SPECIAL else letter for letter in text)
 
 
+def _csv(engine: DuckDB, title: str, paths: Sequence[Path]) -> tuple[str, Mapping[str, Type]]:
+    """CSV files as a view of this title, all of it text."""
+    return engine.register(title, CsvFile(*paths))
+
+
 def _parquet(engine: DuckDB, title: str, paths: Sequence[Path]) -> tuple[str, Mapping[str, Type]]:
     """Parquet files as a view of this title; names of folders make no columns."""
-    try:
-        patterns = [_pattern(path) for path in paths]
-        if not _alike(engine, patterns):
-            raise ValueError(
-                f"several .parquet files must have the same columns of the same types, got {title!r}: a value that "
-                "does not fit the first file's type would fail by row."
-            )
-        files = ", ".join("'" + pattern.replace("'", "''") + "'" for pattern in patterns)
-        with suppress(Exception):
-            text, schema = engine.view(title, f"SELECT * FROM read_parquet([{files}], hive_partitioning = false)")
-            engine.once_more_after(partial(_through_arrow, engine, title, paths, schema))
-            return text, schema
-        raise ValueError(f"the table must be a .parquet file that the engine can read, got {title!r}.")
-    except ValueError:
-        engine.close()
-        raise
+    patterns = [_pattern(path) for path in paths]
+    if not _alike(engine, patterns):
+        raise ValueError(
+            f"several .parquet files must have the same columns of the same types, got {title!r}: a value that does "
+            "not fit the first file's type would fail by row."
+        )
+    files = ", ".join("'" + pattern.replace("'", "''") + "'" for pattern in patterns)
+    with suppress(Exception):
+        text, schema = engine.view(title, f"SELECT * FROM read_parquet([{files}], hive_partitioning = false)")
+        engine.once_more_after(partial(_through_arrow, engine, title, paths, schema))
+        return text, schema
+    raise ValueError(f"the table must be a .parquet file that the engine can read, got {title!r}.")
 
 
 def _through_arrow(engine: DuckDB, title: str, paths: Sequence[Path], schema: Mapping[str, Type]) -> None:
