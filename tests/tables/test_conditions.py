@@ -9,6 +9,7 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
+from psidp import Curator, ask
 from psidp.tables.conditions import Condition
 from psidp.tables.sources import open_source
 from reference.conditions_at_random import ODD_COLUMNS, SIGNS, exact, failing, meant, odd_rows, written
@@ -368,6 +369,16 @@ def test_numbers_of_any_size_are_compared_exactly():
         (False, False, True, True, True, False, True, True, False, False, True, True, True, False),
         (True, True, False, False, True, True, False, False, True, False, True, True, False, True),
     ]
+
+
+def test_a_question_may_have_any_list_of_conditions_and_any_number():
+    """[[]] asks for nothing, and 2^64 is a number that no row of 64 bits reaches."""
+    curator = Curator(pa.table({"who": range(9), "n": pa.array(range(9), pa.uint64())}), "who")
+    for where in ([[]], [], [[], ()], "n < 18446744073709551616", ["n <= 18446744073709551615"]):
+        assert curator.ask(ask.count(), where=where).release(psi=1e9).value("count") == pytest.approx(9.0, abs=1e-3)
+    for where in ([2**64], 7, b"n = 1", [None]):
+        with pytest.raises((ValueError, TypeError), match=r"^where must "):
+            curator.ask(ask.count(), where=where)
 
 
 def test_names_that_are_words_of_other_sql_and_odd_names_are_columns():

@@ -8,13 +8,14 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from psidp import Curator, PrivateGroups, ask
 from psidp.tables.conditions import Condition, Derived, derived_columns
 from psidp.tables.sources import open_source
 
 COLUMNS = {
-    "duckdb": 'who bigint, day date, "at" timestamp, instant timestamptz, x double, word varchar',
-    "postgres": "who bigint, day date, at timestamp, instant timestamptz, x double precision, word text",
-    "spark": "who bigint, day date, at timestamp_ntz, instant timestamp, x double, word string",
+    "duckdb": 'who bigint, person bigint, day date, "at" timestamp, instant timestamptz, x double, word varchar',
+    "postgres": "who bigint, person bigint, day date, at timestamp, instant timestamptz, x double precision, word text",
+    "spark": "who bigint, person bigint, day date, at timestamp_ntz, instant timestamp, x double, word string",
 }
 PARTS = ("year", "quarter", "month", "week", "day", "isoweekday", "hour", "minute")
 WORDS = [
@@ -51,8 +52,8 @@ def rows_at_random(count=300):
         at = datetime.datetime(2013, 1, 1) + datetime.timedelta(hours=31 * i) if i % 2 else at
         instant = at.replace(tzinfo=datetime.UTC)
         x = dice.choice([None, float("nan"), -1e300, -0.5, 0.0, 14.999, 15.0, 60.0, 1e300])
-        cells = (i, at.date(), at, instant, x, dice.choice(WORDS))
-        rows.append(cells if i % 11 else (i, None, None, None, None, None))
+        cells = (i, i // 3, at.date(), at, instant, x, dice.choice(WORDS))
+        rows.append(cells if i % 11 else (i, i // 3, None, None, None, None, None))
     return rows
 
 
@@ -100,12 +101,12 @@ def test_parts_of_dates_are_those_of_the_calendar(source):
     asked = [(part, column) for part, column in asked if column != "day" or part not in ("hour", "minute")]
     texts = [f"{part}({column})" for part, column in asked]
     for (part, _), text, found in zip(asked, texts, values(source, texts), strict=True):
-        assert list(found) == [in_python(part, row[2]) for row in ROWS], text
+        assert list(found) == [in_python(part, row[3]) for row in ROWS], text
         column = Derived.parse(text, source.schema)
         assert column.type.kind == "integer"
         assert column.values is None or {*found} - {None} <= {*column.values}
     days = values(source, ["date(at)", "date(instant)"])
-    assert [list(found) for found in days] == 2 * [[row[1] for row in ROWS]]
+    assert [list(found) for found in days] == 2 * [[row[2] for row in ROWS]]
 
 
 def meant(pattern):
@@ -118,7 +119,7 @@ def test_like_means_the_same_on_every_engine(source):
     """Wildcards, escapes and letters that other engines take for escapes; over line ends and letters of many bytes."""
     texts = ["(word like '" + pattern.replace("'", "''") + "')" for pattern in PATTERNS]
     for pattern, found in zip(PATTERNS, values(source, texts), strict=True):
-        assert list(found) == [None if row[5] is None else meant(pattern).fullmatch(row[5]) is not None for row in ROWS]
+        assert list(found) == [None if row[6] is None else meant(pattern).fullmatch(row[6]) is not None for row in ROWS]
 
 
 @pytest.mark.parametrize("pattern", ["a\\b", "\\", "a\\", "%\\x", "x" * 2000])
@@ -137,7 +138,7 @@ def bins(x):
 
 def of_word(function):
     """A function of the row's word, where it has one."""
-    return lambda row: None if row[5] is None else function(row[5])
+    return lambda row: None if row[6] is None else function(row[6])
 
 
 def capitals(word):
@@ -146,9 +147,9 @@ def capitals(word):
 
 
 ASKED = {
-    "cut(x, 0, 15, 60)": lambda row: bins(row[4]),
+    "cut(x, 0, 15, 60)": lambda row: bins(row[5]),
     "cut(day, 2000-01-01)": lambda row: (
-        row[1] and ("(-inf, 2000-01-01)" if row[1].year < 2000 else "[2000-01-01, inf)")
+        row[2] and ("(-inf, 2000-01-01)" if row[2].year < 2000 else "[2000-01-01, inf)")
     ),
     "left(word, 2) as start": of_word(lambda word: word[:2]),
     "lower(word)": of_word(lambda word: word.encode().lower().decode()),
@@ -157,19 +158,86 @@ ASKED = {
     "length(word)": of_word(len),
     "length(trim(left(word, 3)))": of_word(lambda word: len(word[:3].strip())),
     "case when x < 15 then 1 when day is null then 2 else 3 end as size":
-        lambda row: 2 if row[1] is None else 1 if row[4] is not None and row[4] < 15 else 3,
+        lambda row: 2 if row[2] is None else 1 if row[5] is not None and row[5] < 15 else 3,
     "case when x > 15 then 1.5 when not x > 15 then -2 end":
-        lambda row: None if row[4] is None else 1.5 if row[4] > 15 else -2.0,
+        lambda row: None if row[5] is None else 1.5 if row[5] > 15 else -2.0,
     "case when word like 'a%' then 'it''s' else null end":
-        lambda row: "it's" if row[5] is not None and row[5].startswith("a") else None,
+        lambda row: "it's" if row[6] is not None and row[6].startswith("a") else None,
     "(x >= 0 and word is not null) as known":
-        lambda row: False if row[5] is None else None if row[4] is None else row[4] >= 0,
+        lambda row: False if row[6] is None else None if row[5] is None else row[5] >= 0,
 }  # fmt: skip
 
 
 def test_derived_columns_are_what_python_makes_of_each_row(source):
     for text, found in zip(ASKED, values(source, ASKED), strict=True):
         assert list(found) == [ASKED[text](row) for row in ROWS], text
+
+
+NEVER = 1e9
+"""A psi at which noise does not show."""
+
+
+@pytest.fixture
+def curator(source):
+    return Curator(source.engine.connection, "person", name="derived")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cut(x, 0, 15, 60)",
+        "left(word, 2) as start",
+        "case when x < 15 then 1 when day is null then 2 else 3 end as size",
+    ],
+)
+def test_derived_groups_have_the_numbers_of_a_column_that_holds_them(curator, text):
+    """Beside a table whose column Python made: what a unit adds is bounded alike."""
+    made, name = [ASKED[text](row) for row in ROWS], text.rpartition(" as ")[2]
+    groups = [*sorted(set(made) - {None}), None]
+    kind = pa.string() if isinstance(groups[0], str) else pa.int64()
+    plain = {
+        "person": [row[1] for row in ROWS], "x": pa.array([row[5] for row in ROWS], pa.float64()),
+        name: pa.array(made, kind),
+    }  # fmt: skip
+    found = []
+    for asked, by in ((curator, text), (Curator(pa.table(plain), "person"), name)):
+        question = asked.ask(
+            ask.count(), ask.sum("x", -1, 60), by=by, groups=groups, where="x is not null", contribution=1.5
+        )
+        found.append([row["value"] for row in question.release(psi=NEVER)])
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+
+
+def test_groups_that_the_definition_says_may_be_left_out(curator):
+    """Twelve months appear whatever the rows hold; others are combined with what is given."""
+    terms = {"contribution": 9}
+    months = curator.ask(ask.count(), by="month(at)", **terms).release(psi=NEVER)
+    truth = Counter(row[3].month for row in ROWS if row[3])
+    assert [(row["month(at)"], round(row["value"])) for row in months] == [(m, truth[m]) for m in range(1, 13)]
+    empty = curator.ask(ask.count(), by="month(at)", where="x > 1e305", **terms).release(psi=NEVER)
+    assert [row["month(at)"] for row in empty] == list(range(1, 13))
+    both = curator.ask(ask.count(), by=["word", "quarter(at) as q"], groups=["a", "it's"], **terms).release(psi=NEVER)
+    pairs = Counter((row[6], (row[3].month + 2) // 3) for row in ROWS if row[3])
+    assert [((row["word"], row["q"]), round(row["value"])) for row in both] == [
+        ((word, q), pairs[word, q]) for word in ("a", "it's") for q in (1, 2, 3, 4)
+    ]
+    some = curator.ask(ask.count(), by=["isoweekday(day)", "word"], groups={"word": ["a"]}, **terms).release(psi=NEVER)
+    assert [row["isoweekday(day)"] for row in some] == list(range(1, 8))
+    chosen = curator.ask(ask.units(), by="month(at)", groups=PrivateGroups(1e-9, 12)).release(psi=1e3)
+    assert {row["month(at)"] for row in chosen} <= {*range(1, 13), None}
+    with pytest.raises(ValueError, match="groups must be given"):
+        curator.ask(ask.count(), by="year(at)")
+
+
+def test_a_derived_number_can_be_averaged_and_a_cube_can_have_derived_columns(source):
+    curator = Curator(source.engine.connection, None, name="derived")
+    hours = [row[3].hour for row in ROWS if row[3]]
+    mean = curator.ask(ask.mean("hour(at)", 0, 23)).release(psi=NEVER)
+    assert mean.value("mean of hour(at)") == pytest.approx(sum(hours) / len(hours), abs=1e-3)
+    cube = curator.cube({"month(at)": None, "word": ["a", "ab"]}, ask.up_to(1)).release(psi=1e3)
+    assert [round(row["value"]) for row in cube.table("word")] == [
+        sum(row[6] == word and row[3] is not None for row in ROWS) for word in ("a", "ab")
+    ]
 
 
 def test_the_values_that_a_definition_says_are_known():
@@ -221,7 +289,7 @@ def test_instants_are_read_in_utc_whatever_the_zone_of_the_connection(source, re
     request.addfinalizer(lambda: change("UTC"))
     change("Pacific/Kiritimati")  # fourteen hours ahead
     found = values(source, ["hour(instant)", "hour(at)"])
-    assert [list(column) for column in found] == 2 * [[row[2] and row[2].hour for row in ROWS]]
+    assert [list(column) for column in found] == 2 * [[row[3] and row[3].hour for row in ROWS]]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 import pyarrow as pa
 import pytest
 
+from psidp import Curator, Ledger, PrivateGroups, ask
 from psidp.tables.conditions import Condition, derived_columns, readings_words, unread
 from psidp.tables.sources import open_source
 
@@ -145,3 +146,52 @@ def test_readings_of_conditions_and_derived_columns_are_one_line(loans):
     assert condition(typed, "fee > 3 and branch != 'x'").readings == ()
     frame = open_source(pa.table({"n": [1], "s": ["a"]}))
     assert condition(frame, "n > 3 and s = 'x'").readings == ()
+
+
+def notes(terms):
+    """The notes of a plan or an answer, as text."""
+    return [note.text for note in terms.notes]
+
+
+def test_plan_and_answer_report_how_where_and_by_read_columns_without_a_type(loans):
+    terms = {"by": ["month(borrowed)", "branch"], "groups": ["N", "S"], "where": "fee > 3 and branch != 'x'"}
+    question = Curator(loans, "who").ask(ask.count(), **terms)
+    assert READ in notes(question.plan(psi=1.0))
+    assert READ in notes(question.release(psi=1.0))
+    typed = Curator(loans, "who", types={"borrowed": "timestamp", "fee": "int64", "branch": "string"})
+    assert not any("without a type" in note for note in notes(typed.ask(ask.count(), **terms).plan(psi=1.0)))
+    plain = Curator(loans, "who").ask(ask.count(), by="branch", groups=PrivateGroups(1e-9, 2)).plan(psi=1.0)
+    assert "In conditions and groups, columns without a type are read so: 'branch' as text." in notes(plain)
+    numbered = Curator(loans, "who").ask(ask.count(), by="fee", groups=[1, 2]).plan(psi=1.0)
+    assert any("'fee' as numbers such as" in note for note in notes(numbered))
+
+
+def test_cubes_and_streams_read_and_refuse_alike(loans, tmp_path):
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.open("b", psi=1.0, unit="who", purpose="loans")
+        curator = Curator(loans, "who", ledger=ledger, budget="b")
+        columns = {"month(borrowed)": None, "branch": ["N", "S"]}
+        assert READ in notes(curator.cube(columns, ask.up_to(2), where="fee > 3").plan(psi=1.0))
+        stream = {
+            "every": "month", "since": "2025-01-01", "periods": 12, "arrived": "borrowed", "cap": ask.cap(at_most=1),
+        }  # fmt: skip
+        plan = curator.stream("s", ask.count(), **stream, where="fee > 3").plan(psi=1.0)
+        assert "are read so: 'fee' as numbers" in plan.counted
+        for asked in (
+            lambda where: curator.cube(columns, ask.up_to(2), where=where),
+            lambda where: curator.stream("s", ask.count(), **stream, where=where),
+        ):
+            with pytest.raises(ValueError, match="must put 'fee' in order with a number"):
+                asked("fee > '10'")
+
+
+def test_an_answer_of_noise_alone_says_which_columns_may_hold_nothing_that_is_parsed(tmp_path):
+    """07.11.2025 is no date: every month is empty, and noise alone passes for rows once in 740 times."""
+    rows = "".join(f"{n},07.11.2025,{n % 90}\n" for n in range(900))
+    (tmp_path / "v.csv").write_text("who,borrowed,fee\n" + rows)
+    curator, doubt = Curator(tmp_path / "v.csv", "who"), "Perhaps 'borrowed' holds no dates such as 2025-12-31"
+    question = curator.ask(ask.count(), ask.sum("fee", 0, 90), by="quarter(borrowed)")
+    assert any(doubt in question.release(psi=2.0).summary() for _ in range(3))
+    assert doubt not in curator.ask(ask.count(), where="fee > 3").release(psi=2.0).summary()
+    typed = Curator(pa.table({"who": range(9), "n": range(9)}), "who")
+    assert "Perhaps" not in typed.ask(ask.count(), where="n > 100").release(psi=0.1).summary()
