@@ -299,10 +299,13 @@ def test_a_value_that_no_key_has_is_no_error_in_any_type(kind):
 
 @pytest.mark.parametrize("number", range(5))
 def test_the_texts_are_those_that_run_and_read_no_row(number):
-    """Each is a query of this engine."""
-    source = in_duckdb([])
-    (text,) = totals_of(COLUMNS, bounds(COLUMNS)[number]).sql(source, source.dialect)
-    assert len(source.engine.columns(text)) >= len(COLUMNS) + len(layers_of(VECTORS))
+    """Of one table a query of this engine; of several, queries over rows that are stored first."""
+    source, bound = in_duckdb([]), bounds(COLUMNS)[number]
+    (text,) = totals_of(COLUMNS, bound, TABLES[-1:]).sql(source, source.dialect)
+    assert len(source.engine.columns(text)) == len(COLUMNS) + len(layers_of(VECTORS))
+    texts = totals_of(COLUMNS, bound).sql(source, source.dialect)
+    assert len(texts) > len(TABLES)
+    assert sum(f"FROM {source.text} AS source" in text for text in texts) == 1, "the table is read once"
 
 
 def test_a_row_is_2_to_the_20_steps_of_its_reach_or_one_where_it_counts():
