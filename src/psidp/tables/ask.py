@@ -9,10 +9,12 @@ from psidp.tables.measures.base import Auto, Measure, is_real, measure_from
 from psidp.tables.measures.binned import check_edges
 from psidp.tables.measures.count import Count
 from psidp.tables.measures.distinct import Distinct
+from psidp.tables.measures.geometric_mean import GeometricMean
 from psidp.tables.measures.histogram import Histogram
 from psidp.tables.measures.mean import Mean
 from psidp.tables.measures.quantiles import MAX, MIN, Quantiles, extreme
 from psidp.tables.measures.ratio import Ratio
+from psidp.tables.measures.share import Share
 from psidp.tables.measures.sum import Sum
 from psidp.tables.measures.top import Top
 from psidp.tables.measures.units import Units
@@ -21,8 +23,8 @@ from psidp.tables.measures.weighted_sum import WeightedSum
 
 __all__ = [
     "MOST_ROWS", "Ask", "Bins", "Cap", "Contribution", "UpTo", "bins", "cap", "check_contribution", "count",
-    "deviation", "distinct", "histogram", "max", "mean", "median", "min", "ordered", "quantiles", "ratio", "sum",
-    "top", "units", "up_to", "variance", "weighted_sum",
+    "deviation", "distinct", "geometric_mean", "histogram", "max", "mean", "median", "min", "ordered", "quantiles",
+    "ratio", "share", "sum", "top", "units", "up_to", "variance", "weighted_sum",
 ]  # fmt: skip
 
 Contribution = float | Literal["auto"] | None
@@ -229,6 +231,30 @@ def ratio(above: Ask, below: Ask, *, weight: float = 1.0, contribution: Contribu
     if not all(term.weight == 1.0 and term.contribution is None for term in (above, below)):
         raise ValueError("weight and contribution must be given to the ratio itself, not to its terms.")
     return made
+
+
+def share(condition: str, *, weight: float = 1.0, contribution: Contribution = None) -> Ask:
+    """The share of rows for which a condition holds, such as "delay > 15"; rows where it is NULL are left out.
+
+    Examples:
+        >>> share("delay > 15").name
+        'share of delay > 15'
+    """
+    return Ask(Share(condition), weight, contribution)
+
+
+def geometric_mean(
+    column: str, lower: float, upper: float, *, weight: float = 1.0, contribution: Contribution = None
+) -> Ask:
+    """Geometric mean of a column's values, clipped to [lower, upper] above 0: the mean of their logarithms.
+
+    Examples:
+        >>> geometric_mean("cost", 0, 5000)
+        Traceback (most recent call last):
+        ...
+        ValueError: bounds of 'cost' must be given and above 0 for a geometric mean, got lower=0.
+    """
+    return Ask(GeometricMean(column, lower, upper), weight, contribution)
 
 
 def distinct(column: str, at_most: float, *, weight: float = 1.0) -> Ask:
