@@ -5,16 +5,16 @@ import signal
 import sys
 from threading import Thread, Timer
 
-import ibis
+import duckdb
 import pyarrow as pa
 import pytest
 
 import psidp
 from psidp import Curator, PrivateGroups, ask
 from psidp.cli import main
-from psidp.curator import execute
-from psidp.curator.engine import Engine, connect
-from psidp.curator.payment import held_back
+from psidp.tables.engines.duckdb import PROGRESS, DuckDB
+from psidp.tables.payment import held_back
+from psidp.tables.strategies.identity import IndependentNoise
 
 ROWS = pa.table({"who": range(200), "ward": ["A", "B"] * 100})
 
@@ -43,64 +43,68 @@ def states(ledger):
 
 def test_ctrl_c_inside_duckdb_is_no_error_of_the_engine():
     """DuckDB answers it with a RuntimeError of its own; ten billion rows would take it minutes."""
-    connection = ibis.duckdb.connect()
-    connection.raw_sql("create view endless as select a.range as who from range(100000) a, range(100000) b")
+    connection = duckdb.connect()
+    connection.execute("create view endless as select a.range as who from range(100000) a, range(100000) b")
     timer = Timer(0.3, press)
+    question = Curator(connection, None, name="endless").ask(ask.histogram("who", [0, 10, 20]))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        Curator(connection.table("endless"), None).release(ask.histogram("who", [0, 10, 20]), psi=1.0)
+        question.release(psi=1.0)
     timer.join()
 
 
 @pytest.mark.parametrize("terms", [{}, {"retry_key": "k"}], ids=str)
 def test_before_the_spend_it_costs_nothing(curator, ledger, monkeypatch, terms):
-    rows = Engine.rows
+    columns = DuckDB.columns
 
-    def stopped(self, expression):
+    def stopped(self, sql):
         press()
-        return rows(self, expression)
+        return columns(self, sql)
 
-    monkeypatch.setattr(Engine, "rows", stopped)
+    monkeypatch.setattr(DuckDB, "columns", stopped)
     with pytest.raises(KeyboardInterrupt, match="nothing was spent"):
-        curator.release(ask.count(), psi=1.0, **terms)
+        curator.ask(ask.count()).release(psi=1.0, **terms)
     assert states(ledger) == ["opened"]
     monkeypatch.undo()
-    assert not curator.release(ask.count(), psi=1.0, **terms).stored
+    assert not curator.ask(ask.count()).release(psi=1.0, **terms).stored
 
 
 @pytest.mark.parametrize("groups", [["A", "B"], PrivateGroups(1e-9, 2)], ids=["public", "private"])
 def test_after_the_spend_the_release_goes_on_under_its_retry_key(curator, ledger, monkeypatch, groups):
     """Private groups ask the engine once more after they are paid for: that goes on too."""
-    drawn, handler = execute._drawn, signal.getsignal(signal.SIGINT)  # Spark has one of its own, once it was started
+    draw, handler = (
+        IndependentNoise.draw,
+        signal.getsignal(signal.SIGINT),
+    )  # Spark has one of its own, once it was started
 
     def stopped(*arguments):
         press()
-        return drawn(*arguments)
+        return draw(*arguments)
 
-    monkeypatch.setattr(execute, "_drawn", stopped)
-    question = {"by": "ward", "groups": groups, "psi": 5.0, "retry_key": "k"}
+    monkeypatch.setattr(IndependentNoise, "draw", stopped)
+    question = curator.ask(ask.count(), by="ward", groups=groups)
     with pytest.raises(KeyboardInterrupt, match="stored under retry_key 'k'"):
-        curator.release(ask.count(), **question)
+        question.release(psi=5.0, retry_key="k")
     assert states(ledger) == ["opened", "spent", "answered"]
     assert signal.getsignal(signal.SIGINT) is handler
-    again = curator.release(ask.count(), **question)
+    again = question.release(psi=5.0, retry_key="k")
     assert again.stored
     assert [row["ward"] for row in again] == ["A", "B"]
 
 
 def test_after_the_spend_without_a_key_the_answer_is_stored_under_one_that_is_made(curator, ledger, monkeypatch):
-    drawn = execute._drawn
+    draw = IndependentNoise.draw
 
     def stopped(*arguments):
         press()
-        return drawn(*arguments)
+        return draw(*arguments)
 
-    monkeypatch.setattr(execute, "_drawn", stopped)
+    monkeypatch.setattr(IndependentNoise, "draw", stopped)
     with pytest.raises(KeyboardInterrupt, match="stored under retry_key 'release-") as stop:
-        curator.release(ask.count(), psi=1.0)
+        curator.ask(ask.count()).release(psi=1.0)
     monkeypatch.undo()
     assert states(ledger) == ["opened", "spent", "answered"]
-    assert curator.release(ask.count(), psi=1.0, retry_key=str(stop.value).split("'")[1]).stored
+    assert curator.ask(ask.count()).release(psi=1.0, retry_key=str(stop.value).split("'")[1]).stored
 
 
 def test_a_second_ctrl_c_does_not_wait_and_other_threads_have_no_part():
@@ -125,9 +129,11 @@ def test_a_second_ctrl_c_does_not_wait_and_other_threads_have_no_part():
 
 def test_duckdb_tells_how_far_it_is():
     """Percent, from another thread, in a connection of ours; -1 where it does not count."""
-    connection = connect(ibis)
-    connection.raw_sql("create view long as select a.range as who from range(30000) a, range(100000) b")
-    curator = Curator(connection.table("long"), None)
+    connection = duckdb.connect()
+    for setting in PROGRESS:
+        connection.execute(setting)
+    connection.execute("create view long as select a.range as who from range(30000) a, range(100000) b")
+    curator = Curator(connection, None, name="long")
     seen = []
 
     def watch():
@@ -139,20 +145,20 @@ def test_duckdb_tells_how_far_it_is():
     thread = Thread(target=watch)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        curator.release(ask.histogram("who", [0, 10, 20]), psi=1.0)
+        curator.ask(ask.histogram("who", [0, 10, 20])).release(psi=1.0)
     thread.join()
     assert all(0.0 <= percent <= 100.0 for percent in seen)
 
 
 def test_the_command_line_says_what_was_spent(tmp_path, ledger, monkeypatch, capsys):
     (tmp_path / "v.csv").write_text("who\n" + "\n".join(map(str, range(50))) + "\n")
-    rows = Engine.rows
+    columns = DuckDB.columns
 
-    def stopped(self, expression):
+    def stopped(self, sql):
         press()
-        return rows(self, expression)
+        return columns(self, sql)
 
-    monkeypatch.setattr(Engine, "rows", stopped)
+    monkeypatch.setattr(DuckDB, "columns", stopped)
     words = ["psidp", "release", "table", tmp_path / "v.csv", "--unit-column", "who", "--count", "--psi", 1]
     words += ["--ledger", tmp_path / "ledger.db", "--budget", "survey"]
     monkeypatch.setattr(sys, "argv", list(map(str, words)))
