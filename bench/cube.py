@@ -3,12 +3,15 @@
 from itertools import combinations
 from random import Random
 
-import ibis
+import duckdb
 
 from bench.timing import Report, interleave
-from psidp.curator.cube_columns import CubeColumn
-from psidp.curator.cube_sql import CubeTotals, ImageBound, Layer, RowBound
-from psidp.curator.engine import Engine
+from psidp.tables.contribution import RowBound
+from psidp.tables.sources import open_source
+from psidp.tables.strategies.image import ImageBound
+from psidp.tables.strategies.residual import Column
+from psidp.tables.totals import Totals
+from psidp.tables.vector import Rows, Vector
 
 ROWS, UNITS = 10_000_000, 1_000_000
 SIZES = (3, 5, 7, 12, 20, 31, 50, 100)
@@ -17,23 +20,21 @@ CONTRIBUTION = 8.0
 
 def run(full: bool, seed: int) -> list[Report]:
     """Ten million rows, a million units, eight columns, all 56 three-way tables."""
-    table = _made(seed)
+    connection = _made(seed)
     tables = tuple(combinations(range(len(SIZES)), 3))
-    execute = table.get_backend().con.sql
 
     def plain() -> None:
         for a, b, c in tables:
-            execute(f"SELECT k{a}, k{b}, k{c}, count(*) FROM visits GROUP BY 1, 2, 3").to_arrow_table()
+            connection.sql(f"SELECT k{a}, k{b}, k{c}, count(*) FROM visits GROUP BY 1, 2, 3").to_arrow_table()
 
-    columns = tuple(CubeColumn(f"k{i}", tuple(range(size))) for i, size in enumerate(SIZES))
-    layers = (Layer("rows"),)
+    axes = tuple(Column(f"k{i}", tuple(range(size))).axis for i, size in enumerate(SIZES))
+    vectors, source = (Vector((Rows(),)),), open_source(connection, name="visits")
     cubes = {
-        "own": CubeTotals(table, None, columns, tables, layers, None),
-        "rows": CubeTotals(table, "u", columns, tables, layers, RowBound(CONTRIBUTION), measured=True),
-        "image": CubeTotals(table, "u", columns, tables, layers, ImageBound(CONTRIBUTION, _gram(seed)), measured=True),
+        "own": Totals((), axes, tables, vectors, (RowBound(1.0),)),
+        "rows": Totals(("u",), axes, tables, vectors, (RowBound(CONTRIBUTION),), measured=(0,)),
+        "image": Totals(("u",), axes, tables, vectors, (ImageBound(CONTRIBUTION, _gram(seed)),), measured=(0,)),
     }
-    engine = Engine(table)
-    contenders = {name: (lambda cube=cube: cube.exact(engine)) for name, cube in cubes.items()}
+    contenders = {name: (lambda cube=cube: cube.exact(source, source.dialect)) for name, cube in cubes.items()}
     best = interleave({"plain": plain} | contenders, 4 if full else 2, seconds=180.0)
     report = Report(
         f"exact totals of {len(tables)} three-way tables, {ROWS:,} rows, {UNITS:,} units, DuckDB, one thread"
@@ -47,14 +48,14 @@ def run(full: bool, seed: int) -> list[Report]:
     return [report]
 
 
-def _made(seed: int) -> ibis.Table:
+def _made(seed: int) -> duckdb.DuckDBPyConnection:
     """The rows as a DuckDB table in memory, ten for each unit on average."""
-    connection = ibis.duckdb.connect(threads=1)
+    connection = duckdb.connect(config={"threads": 1})
     step = len(SIZES) + 1
     keys = ", ".join(f"(hash({seed} + {step} * i + {j + 1}) % {n})::INTEGER AS k{j}" for j, n in enumerate(SIZES))
     unit = f"(hash({seed} + {step} * i) % {UNITS})::BIGINT AS u"
-    connection.con.execute(f"CREATE TABLE visits AS SELECT {unit}, {keys} FROM range({ROWS}) t(i)")
-    return connection.table("visits")
+    connection.execute(f"CREATE TABLE visits AS SELECT {unit}, {keys} FROM range({ROWS}) t(i)")
+    return connection
 
 
 def _gram(seed: int) -> tuple[int, ...]:

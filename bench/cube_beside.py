@@ -54,14 +54,15 @@ def _flights() -> pd.DataFrame | None:
 
 
 def _cube(path: Path, sizes: list[int]) -> dict[tuple[str, ...], Any]:
-    cube = Curator(path, None).cube({c: range(n) for c, n in zip("abcd", sizes, strict=True)}, ask.up_to(3), psi=1.0)
+    columns = {c: range(n) for c, n in zip("abcd", sizes, strict=True)}
+    cube = Curator(path, None).cube(columns, ask.up_to(3)).release(psi=1.0)
     return {table: cube.table(*table) for table in TABLES}
 
 
 def _separate(path: Path, sizes: list[int]) -> dict[tuple[str, ...], Any]:
     curator, values = Curator(path, None), {c: range(n) for c, n in zip("abcd", sizes, strict=True)}
     share = 1.0 / len(TABLES) ** 0.5
-    return {t: curator.release(ask.count(), by=t, groups={c: values[c] for c in t}, psi=share) for t in TABLES}
+    return {t: curator.ask(ask.count(), by=t, groups={c: values[c] for c in t}).release(psi=share) for t in TABLES}
 
 
 def _judged(release: Any, path: Path, sizes: list[int], flights: pd.DataFrame) -> dict[str, Any]:

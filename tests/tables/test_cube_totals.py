@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from psidp.errors import EngineError
 from psidp.tables.contribution import RowBound
 from psidp.tables.sources import open_source
 from psidp.tables.strategies.image import ImageBound
@@ -127,19 +128,52 @@ def in_spark(session, rows):
 
 @pytest.fixture(scope="module", params=["duckdb", "postgres", "spark"])
 def place(request, nasty):
+    """The rows in an engine, and a user's connection to it."""
     if request.param == "duckdb":
-        return in_duckdb(nasty)
+        connection = duckdb.connect()
+        connection.register("given", pa.Table.from_pylist(nasty, SCHEMA))
+        connection.execute("CREATE TABLE nasty AS FROM given")
+        return open_source(connection, name="nasty"), connection
     connection = request.getfixturevalue(request.param)
-    return {"postgres": in_postgres, "spark": in_spark}[request.param](connection, nasty)
+    return {"postgres": in_postgres, "spark": in_spark}[request.param](connection, nasty), connection
+
+
+def left_behind(source, connection):
+    """Temporary tables and cached frames."""
+    if source.engine.name == "duckdb":
+        return connection.execute("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall()
+    if source.engine.name == "postgres":
+        temporary = "SELECT relname FROM pg_class WHERE relnamespace = pg_my_temp_schema() AND relkind = 'r'"
+        return connection.execute(temporary).fetchall()
+    cached = connection.sparkContext._jsc.getPersistentRDDs().size()
+    return [t.name for t in connection.catalog.listTables() if "psidp" in t.name] + ["a frame"] * cached
 
 
 @pytest.mark.parametrize("number", range(5), ids=["rows", "one", "some", "image in blocks", "image"])
 def test_every_engine_gives_the_same_integers(place, nasty, number):
     """Both sets of columns; on Spark, which is slow to start a query, they take turns."""
-    both = (COLUMNS, WIDER)
-    for columns in both if place.engine.name != "spark" else both[number % 2 :][:1]:
-        found = check(place, nasty, columns, bounds(columns)[number], tables=((), (1, 3), (0, 1, 2, 3)))
+    both, (source, connection) = (COLUMNS, WIDER), place
+    for columns in both if source.engine.name != "spark" else both[number % 2 :][:1]:
+        found = check(source, nasty, columns, bounds(columns)[number], tables=((), (1, 3), (0, 1, 2, 3)))
         assert np.count_nonzero(found[-1][0]) >= 4
+    assert left_behind(source, connection) == []
+
+
+def test_a_failure_leaves_nothing_behind_and_says_nothing(place, monkeypatch):
+    """The second query fails: temporary tables are gone, and so are the engine's words."""
+    source, connection = place
+    real, asked = source.engine.columns, []
+
+    def columns(text):
+        asked.append(text)
+        return real(text if len(asked) < 2 else "SELECT secret FROM nowhere")
+
+    monkeypatch.setattr(source.engine, "columns", columns, raising=False)
+    with pytest.raises(EngineError) as caught:
+        exact(source, COLUMNS, bounds(COLUMNS)[3])
+    assert len(asked) == 2
+    assert "secret" not in str(caught.value)
+    assert left_behind(source, connection) == []
 
 
 def test_numbers_beyond_doubles_are_no_error_as_keys_bins_and_amounts(postgres):
