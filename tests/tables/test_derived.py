@@ -269,6 +269,9 @@ def test_only_definitions_among_names_become_columns():
     assert {given: column.name for given, column in made.items()} == {
         "month(at)": "month(at)", "hour(at) as h": "h", " month(at)": "month(at)",
     }  # fmt: skip
+    assert list(derived_columns(["word = 'a'", "not word is null", "word like 'a%' as a"], schema)) == [
+        "word = 'a'", "not word is null", "word like 'a%' as a",
+    ]  # fmt: skip
     assert made["hour(at) as h"].text == 'hour(at) as "h"'
     assert Derived.parse('hour(at) as "h"', schema) == made["hour(at) as h"]
     assert derived_columns(["hour( at ) as h"], schema, others=made)

@@ -5,6 +5,7 @@ A condition looks at one row at a time, or units could sway others' rows. And it
 list (`tree`), each of which has a value for every row on every engine.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -24,6 +25,9 @@ __all__ = ["Condition", "Derived", "derived_columns"]
 
 LONGEST_NAME = 63
 """Bytes of a name that PostgreSQL keeps; what is longer would be cut, and might meet another."""
+
+DEFINING = re.compile(r"[(<>=!]|\b(?:case|not|and|or|is|in|like|between)\s", re.IGNORECASE)
+"""What a definition has and few names have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +159,8 @@ def _reader(
 
 
 def _defines(text: str) -> bool:
-    """Whether a text that names no column is a definition: a call, brackets or CASE."""
-    return "(" in text or text.strip().lower().startswith("case ")
+    """Whether a text that names no column is a definition: a call, CASE, or a condition such as "delay > 15"."""
+    return bool(DEFINING.search(text))
 
 
 def _taken(role: str, name: str) -> ValueError:
