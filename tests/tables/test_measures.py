@@ -1,6 +1,7 @@
 """Measures: what each kind says of cells, its refusals, JSON, words and options; and a new kind in one file."""
 
 import json
+import random
 from collections import Counter
 from dataclasses import dataclass
 from math import inf, sqrt
@@ -18,6 +19,8 @@ from psidp.tables.measures import KINDS, Measure, measure_from, options
 from psidp.tables.measures.base import register
 from psidp.tables.strategies.identity import IndependentTotals
 from psidp.tables.vector import Rows, Vector
+from reference.bounded_totals import distinct as distinct_totals
+from reference.odd_tables import random_table
 from reference.repeated import repeated
 
 NEVER = 1e8
@@ -102,6 +105,18 @@ def test_a_ratio_over_what_may_be_nothing_has_the_whole_line():
     row = next(iter(empty.ask(ask.ratio(ask.sum("a", 0, 1), ask.count())).release(psi=0.1)))
     assert "noise" in row["flag"]
     assert (row["lower"], row["upper"]) == (-inf, inf)
+
+
+def test_no_unit_moves_distinct_values_further_than_its_bound():
+    """Every unit of random tables left out in turn: the totals move by at_most at most, exactly."""
+    dice = random.Random(11)
+    for _ in range(200):
+        rows, most = random_table(dice), dice.choice([1.0, 1.5, 3.0])
+        full = distinct_totals(rows, "u", ("g",), "h", most)
+        for unit in {row["u"] for row in rows}:
+            less = distinct_totals([row for row in rows if row["u"] != unit], "u", ("g",), "h", most)
+            moved = [full.get(g, 0) - less.get(g, 0) for g in full.keys() | less.keys()]
+            assert sum(x * x for x in moved) <= (most * 2**20) ** 2
 
 
 def test_a_unit_with_many_values_counts_a_part_for_each():
@@ -238,8 +253,9 @@ def test_every_option_of_the_command_line_makes_its_measure_or_says_what_it_need
         "weighted-sum": "x:0:5:w:2", "ratio": "x:0:5/count", "distinct": "x:3", "top": "2:x:0:5", "share": "x > 1",
         "geometric-mean": "x:1:5",
     }  # fmt: skip
-    for option in options():
-        assert isinstance(option.parse(texts[option.name]), Measure)
+    known = {option.name: option for option in options()}
+    for name, text in texts.items():
+        assert isinstance(known[name].parse(text), Measure)
     assert next(o for o in options() if o.name == "mean").parse("a:b:-1:5").column == "a:b"
     for name in ("sum", "mean", "histogram", "quantiles", "weighted-sum", "ratio", "distinct", "top"):
         option = next(o for o in options() if o.name == name)
