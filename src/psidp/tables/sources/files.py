@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from psidp.ledger.budget import shorten
-from psidp.tables.engines.duckdb import DuckDB, quoted
+from psidp.tables.engines.base import quoted
+from psidp.tables.engines.duckdb import DuckDB
 from psidp.tables.engines.registry import check_engine
 from psidp.tables.sources.csv import CsvFile
 from psidp.tables.sources.parquet import ParquetFile

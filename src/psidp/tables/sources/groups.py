@@ -96,24 +96,32 @@ def _other_columns(by: Sequence[str], names: Iterable[Any]) -> ValueError:
     return ValueError(f"groups must have the columns {', '.join(map(repr, by))}, got {shown}.")
 
 
-def _in_file(path: Path, by: Sequence[str], schema: Mapping[str, Type]) -> list[Key]:
+def _in_file(path: Path, by: Sequence[str], schema: Mapping[str, Type]) -> Iterable[Key]:
     """The groups in a file; text of a CSV is read in the type of its column, and an empty cell as NULL."""
-    if path.suffix.lower() == ".parquet" and path.is_file():
-        source = open_files(path, None)
-        try:
-            if not set(by) <= set(source.schema):
-                raise _other_columns(by, source.schema)
-            columns = ", ".join(source.dialect.column(name) for name in by)
-            return source.engine.rows(f"SELECT {columns} FROM {source.text} AS source")
-        finally:
-            source.close()
-    if not (path.suffix.lower() == ".csv" and path.is_file()):
-        raise ValueError(f"groups must be values, a frame, or a .csv or .parquet file that exists, got {str(path)!r}.")
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    if not rows or not set(by) <= set(rows[0]):
-        raise _other_columns(by, rows[0] if rows else ())
-    return [tuple(key_from_text(row[name] or "", name, schema[name]) for name in by) for row in rows]
+    columns = columns_in(path, "groups must be values, a frame, or a .csv or .parquet file that exists")
+    if not set(by) <= set(columns):
+        raise _other_columns(by, columns)
+    if path.suffix.lower() == ".csv":
+        columns = {name: [key_from_text(text, name, schema[name]) for text in columns[name]] for name in by}
+    return zip(*(columns[name] for name in by), strict=True)
+
+
+def columns_in(path: Path, rule: str) -> dict[str, list[Any]]:
+    """A public file, column by column; cells of a CSV as text, "" where there is nothing. `rule` begins a refusal."""
+    kind = path.suffix.lower()
+    if not (kind in (".csv", ".parquet") and path.is_file()):
+        raise ValueError(f"{rule}, got {str(path)!r}.")
+    if kind == ".csv":
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader)
+        return {name: [row[name] or "" for row in rows] for name in reader.fieldnames or ()}
+    source = open_files(path, None)
+    try:
+        found = source.engine.rows(f"SELECT * FROM {source.text} AS source")
+    finally:
+        source.close()
+    return {name: [row[i] for row in found] for i, name in enumerate(source.schema)}
 
 
 def key_from_text(text: str, name: str, kind: Type) -> Any:
