@@ -317,15 +317,16 @@ class Cap:
 
     Args:
         at_most: the number of periods, its first ones. apart: only periods before which it has no row in apart - 1
-        periods. each: once in each "month", "quarter" or "year", or in each so many periods.
+        periods. each: once in each "month", "quarter" or "year", or in each
+        bucket of this number of periods, or of these numbers.
     """
 
     at_most: int | None = None
     apart: int = 1
-    each: int | str | None = None
+    each: int | str | tuple[int, ...] | None = None
 
 
-def cap(at_most: int | None = None, *, apart: int = 1, each: int | str | None = None) -> Cap:
+def cap(at_most: int | None = None, *, apart: int = 1, each: int | str | tuple[int, ...] | None = None) -> Cap:
     """In which periods of a stream a unit counts: its first ones, those far enough apart, or one in each bucket.
 
     Examples:

@@ -138,7 +138,7 @@ class CubeQuestion(Question):
             if not LEAST_PSI <= symbol("psi").number(found) <= MOST_PSI:
                 raise ValueError(f"psi ({symbol('psi').meaning}) must be in [2^-30, 2^10] for a cube, got psi={found}.")
             priced = self.at(found, note)
-        priced.noises  # noqa: B018, refuses
+        assert priced.noises  # which are refused here where they cannot be drawn
         return priced
 
     def _priced_by_errors(self, errors: Errors) -> Priced:
@@ -267,7 +267,15 @@ def cube_question(
     untyped = [(name, reads.get(name, "string")) for name in derived.by if name in source.untyped]
     readings = [*derived.readings, *untyped, *(rule.readings if rule else ())]
     return CubeQuestion(
-        asked, layout, rule, float(confidence), float(clipping_share), read, curator, tuple(dict.fromkeys(readings))
+        asked,
+        layout,
+        rule,
+        float(confidence),
+        float(clipping_share),
+        read,
+        curator,
+        tuple(dict.fromkeys(readings)),
+        derived.definitions,
     )
 
 

@@ -18,7 +18,7 @@ class DerivedTable:
     Args:
         source: the table with them. by: the names of the columns that make groups. asks: the measures, of columns that
         the table has. values: the public values of columns that make groups, where they are known. readings: how
-        columns without a type are read for it.
+        columns without a type are read for it. definitions: of derived columns that have a name of their own.
     """
 
     source: Source
@@ -26,6 +26,7 @@ class DerivedTable:
     asks: tuple[Ask, ...]
     values: Mapping[str, tuple[Any, ...]]
     readings: tuple[tuple[str, str], ...] = ()
+    definitions: tuple[tuple[str, str], ...] = ()
 
 
 def derived_table(
@@ -51,4 +52,5 @@ def derived_table(
         tuple(replace(ask, measure=ask.measure.renamed(names)) for ask in asks),
         {name: known[name] for name in groups if name in known},
         tuple(dict.fromkeys(reading for column in made.values() for reading in column.readings)),
+        tuple(sorted({column.name: column.text for given, column in made.items() if column.name != given.strip()}.items())),
     )

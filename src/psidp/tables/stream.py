@@ -22,7 +22,7 @@ from psidp.tables.price import psi_from_notion
 from psidp.tables.question import Priced, Question
 from psidp.tables.series import Published, Series
 from psidp.tables.strategies.toeplitz import Toeplitz
-from psidp.tables.stream_words import clipped_asks, counted_words, flags_of
+from psidp.tables.counted import clipped_asks, counted_words, flags_of
 from psidp.tables.table import table_question
 
 __all__ = ["WAIT", "Stream", "StreamQuestion", "stream_question"]
@@ -318,7 +318,7 @@ def stream_question(
         calendar, column, promise, table.layout.by, table.layout.groups, lengths, capped=bool(curator.unit_columns)
     )
     return StreamQuestion(
-        table.asks, layout, table.where, table.confidence, 0.0, source, curator, table.readings, name, wait
+        table.asks, layout, table.where, table.confidence, 0.0, source, curator, table.readings, table.derived, name, wait
     )
 
 

@@ -177,7 +177,7 @@ def table_question(
     )
     seen |= dict.fromkeys(rule.readings if rule else ())
     return TableQuestion(
-        settled, layout, rule, float(confidence), float(clipping_share), read, curator, tuple(seen)
+        settled, layout, rule, float(confidence), float(clipping_share), read, curator, tuple(seen), derived.definitions
     )  # fmt: skip
 
 

@@ -324,7 +324,8 @@ def _nothing_read(priced: Priced, estimates: Sequence[Estimate]) -> list[Note]:
 def full_words(priced: Priced, request: Any) -> str:
     """The question of a table in full, for an approval."""
     layout, unit = priced.layout, priced.guarantee.unit
-    by = f"; by {', '.join(layout.by)}" if layout.by else ""
+    defined = dict(priced.question.derived)
+    by = f"; by {', '.join(defined.get(name, name) for name in layout.by)}" if layout.by else ""
     if layout.terms:
         t = layout.terms
         by += f", groups chosen (kappa {t.kappa:g}, each {unit} in at most {t.at_most:,})"
@@ -348,7 +349,8 @@ def question_in_full(priced: Priced, layout: str, request: Any, ask_words: Calla
     own words, stands last: it cannot pass for the place.
     """
     asks = "; ".join(map(ask_words or _ask_words, priced.asks))
-    where = priced.question.where
+    where, derived = priced.question.where, priced.question.derived
+    layout += f"; with {', '.join(text for _, text in derived)}" if derived else ""
     words = f"{asks}{layout}; of {priced.source.place or 'a table in memory'}" + (
         f"; where {where.text}" if where else ""
     )
