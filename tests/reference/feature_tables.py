@@ -7,18 +7,21 @@ Table 2i of a batch and table 2i + 1 are the same, but for one unit. Units belon
 import datetime
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
-from math import inf, nan
+from math import inf, isqrt, nan
 
 import numpy as np
 import pyarrow as pa
 
 from psidp import Curator, PrivateGroups, ask
-from psidp.curator.bounds import NoisyBins, middle_edges, tail_edges
-from psidp.curator.bounds_search import first_histogram
-from psidp.curator.execute import _exact
-from reference.bounded_totals import distinct, totals
+from psidp.tables.axes import Keys
+from psidp.tables.choices.bounds import SIZE_EDGES, NoisyBins, middle_edges, tail_edges
+from psidp.tables.choices.groups import KeyChoice
+from psidp.tables.contribution import NormBound
+from psidp.tables.totals import Totals
+from reference.bounded_totals import plain as plain_question
+from reference.bounded_totals import totals
 
 NAMES = ("t", "who", "word", "day", "seen", "x", "w", "n", "p")
 TYPES = {
@@ -89,8 +92,8 @@ def _month(moment):
 
 
 def _is(value, test):
-    """SQL's truth of a comparison: of what is missing nothing is true, and NaN is above all numbers."""
-    return value is not None and test(inf if value != value else value)
+    """The truth of a comparison: of what is missing nothing is true, nor of NaN."""
+    return value is not None and test(value)
 
 
 def _cut(x):
@@ -200,17 +203,19 @@ def odd_units(engine, first):
 
 
 def placed(engine, connection, rows, first, name="features"):
-    """The table for a curator, and how many tables it has: the rows, and from table `first` on the odd pairs."""
+    """What a curator is given, and how many tables it has: the rows, and from table `first` on the odd pairs."""
     odd = odd_units(engine, first)
     plain = {"word": "a", "x": 3.0, "w": 1.0, "n": 2, "p": Decimal(2), "seen": MOMENTS[4], "day": MOMENTS[4].date()}
     rows = rows + [plain | {"t": t + i, "who": 10 * (t + i)} for t, _ in odd for i in (0, 1)]
     tables = first + 2 * len(odd)
     extra = [row | {"t": t, "who": 10 * t + 1} for t, unit in odd for row in unit]
     if engine == "duckdb":
-        return _in_arrow([*rows, *extra]), tables
+        return {"table": _in_arrow([*rows, *extra])}, tables
     if engine == "postgres":
-        return _in_postgres(connection, rows, extra, name), tables
-    return _in_spark(connection, rows, extra, name), tables
+        _in_postgres(connection, rows, extra, name)
+    else:
+        _in_spark(connection, rows, extra, name)
+    return {"table": connection, "name": name}, tables
 
 
 def _in_arrow(rows):
@@ -231,20 +236,17 @@ def _in_arrow(rows):
 
 
 def _in_postgres(connection, rows, extra, name):
-    with connection.con.cursor() as cursor:
-        cursor.execute(f"drop table if exists {name}")
-        cursor.execute(f"create table {name} ({TYPES['postgres']})")
-        with cursor.copy(f"copy {name} from stdin") as copy:
-            for row in rows:
-                copy.write_row([row[c] for c in NAMES])
-        for row in extra:
-            cursor.execute(f"insert into {name} values ({', '.join(str(row.get(c, 'null')) for c in NAMES)})")
-    connection.con.commit()
-    return connection.table(name)
+    cursor = connection.cursor()
+    cursor.execute(f"drop table if exists {name}")
+    cursor.execute(f"create table {name} ({TYPES['postgres']})")
+    with cursor.copy(f"copy {name} from stdin") as copy:
+        for row in rows:
+            copy.write_row([row[c] for c in NAMES])
+    for row in extra:
+        cursor.execute(f"insert into {name} values ({', '.join(str(row.get(c, 'null')) for c in NAMES)})")
 
 
-def _in_spark(connection, rows, extra, name):
-    session = connection._session
+def _in_spark(session, rows, extra, name):
     plain = session.createDataFrame([tuple(row[c] for c in NAMES) for row in rows], TYPES["spark"])
     plain.createOrReplaceTempView(f"{name}_plain")
     kinds = [part.strip().split(" ", 1) for part in TYPES["spark"].replace("(38, 10)", "(38; 10)").split(",")]
@@ -252,56 +254,52 @@ def _in_spark(connection, rows, extra, name):
     lines = [", ".join(f"cast({row.get(c, 'null')} as {kind})" for c, kind in kinds) for row in extra]
     odd = f"select * from values {', '.join(f'({line})' for line in lines)} as odd({', '.join(NAMES)})"
     session.sql(f"select * from {name}_plain union all {odd}").coalesce(1).cache().createOrReplaceTempView(name)
-    return connection.table(name)
 
 
-def curator_of(table, unit="who"):
-    return Curator(table, unit).join(REGIONS, on="word")
+def curator_of(place, unit="who"):
+    return Curator(**place, unit=unit).join(REGIONS, on="word")
 
 
-def asked_of(curator, question, tables):
-    """The question by table."""
-    groups = {"t": range(tables), **question.groups}
+def priced_of(curator, question, tables, groups=None):
+    """The question by table, at a price."""
     contribution = question.contribution if curator.unit is not None else 1.0
-    by = ["t", *question.by]
-    return curator._question(list(question.asks), by, groups, question.where, 1.0, contribution, 0.95)
+    by, keys = ["t", *question.by], groups or {"t": range(tables), **question.groups}
+    return curator.ask(*question.asks, by=by, groups=keys, where=question.where, contribution=contribution).at(1.0)
 
 
-def integers(curator, asked):
-    """{aggregate's name: ({group: totals}, bound)} as the engine has them."""
-    found = _exact(asked, curator._engine, asked.groups, asked.fixed())
-    return {
-        a.name: ({key: flat for key, part in zip(asked.groups, exact.totals, strict=True) if any(flat := _flat(part))},
-                 exact.lattice.bound)
-        for a, exact in found.items()
-    }  # fmt: skip
+def integers(priced):
+    """{measure's name: ({group: totals}, bound)} as the engine has them."""
+    exact, found = priced.totals.exact(priced.source, priced.dialect), {}
+    for ask_, bound, cells in zip(priced.asks, priced.bounds, exact.cells, strict=True):
+        (array,) = cells.values()
+        pairs = zip(priced.layout.groups, array, strict=True)
+        found[ask_.name] = {key: flat for key, part in pairs if any(flat := _flat(part))}, bound.grid.bound
+    return found
 
 
 def _flat(part):
     return tuple(int(x) for x in part.ravel())
 
 
-def expected(asked, question, rows, unit="who"):
+def expected(priced, question, rows, unit="who"):
     """The same in plain Python, of rows that every engine can hold."""
-    held = [with_derived(row) for row in rows]
-    held = [row for row in held if question.holds(row)]
-    places, found = set(asked.groups), {}
-    held = [row for row in held if tuple(row[name] for name in asked.by) in places]
-    for query in asked.totals(asked.fixed(), asked.groups, False):
-        for a, grid in query.parts:
-            if a.kind == "distinct":
-                whole = distinct(held, unit, asked.by, a.column, a.contribution)
-                found[a.name] = {key: (total,) for key, total in whole.items() if total}
-            else:
-                found[a.name] = by_group(totals(held, unit, asked.by, a, grid), a)
+    places = set(priced.layout.groups)
+    held = [row for row in map(with_derived, rows) if question.holds(row)]
+    held = [row for row in held if tuple(row[name] for name in priced.layout.by) in places]
+    found = {}
+    for ask_, bound in zip(priced.asks, priced.bounds, strict=True):
+        asked = dict(plain_question(ask_))
+        if asked["kind"] == "distinct":
+            asked["at_most"] = ask_.contribution
+        found[ask_.name] = by_group(totals(held, unit, priced.layout.by, asked, bound.grid), asked)
     return found
 
 
-def by_group(whole, aggregate):
+def by_group(whole, asked):
     """Totals with bins in a row, as the engine's are kept."""
-    if not aggregate.edges:
+    if "edges" not in asked:
         return {key: tuple(total) for key, total in whole.items() if any(total)}
-    made = defaultdict(lambda: [0] * aggregate.bins)
+    made = defaultdict(lambda: [0] * (len(asked["edges"]) - 1))
     for (*key, box), (total,) in whole.items():
         made[tuple(key)][box] = total
     return {key: tuple(total) for key, total in made.items() if any(total)}
@@ -319,29 +317,32 @@ def moved(found, pair):
 
 
 def bounds_histograms(curator, tables, dice):
-    """Histograms of bounds="auto" by table: {column and stage: ({group: totals}, bound)}, and the aggregates with their
+    """Histograms of bounds="auto" by table: {column and stage: ({group: totals}, bound)}, and the questions with their
     grids. Edges of the second and third stage come from noisy numbers of no table."""
     found, asks = {}, {}
+    keys = Keys(("t",), tuple((t,) for t in range(tables)))
+    priced = priced_of(curator, Question((ask.count(),)), tables)
     for column, contribution, stages in (("x", 1.0, (0, 1, 2)), ("n", 2.5, (0,)), ("p", 1.0, (2,))):
-        asked = asked_of(curator, Question((ask.quantiles(column, "auto", contribution=contribution),)), tables)
-        first = first_histogram(asked.asks[0])
-        second = replace(first, edges=middle_edges(_noisy(first, dice), 9.0))
-        third = replace(first, edges=tail_edges(_noisy(second, dice)))
+        second = middle_edges(_noisy(SIZE_EDGES, dice), 9.0)
+        edges = (SIZE_EDGES, second, tail_edges(_noisy(second, dice)))
         for stage in stages:
-            counted = (first, second, third)[stage]
-            query = replace(asked.bins_query(counted, asked.groups, curator._engine.narrow), by=("t",))
-            whole = {(t, box): [int(total)] for t, box, total in curator._engine.rows(query.expression())}
-            found[f"{column} {stage}"] = by_group(whole, counted), query.parts[0][1].bound
-            asks[f"{column} {stage}"] = query.parts[0]
+            asked = ask.histogram(column, edges[stage])
+            vector = asked.measure.vector
+            bound = NormBound.of(vector, contribution, 1)
+            query = Totals(priced.unit, (keys,), ((0,),), (vector,), (bound,))
+            (array,) = query.exact(priced.source, priced.dialect).cells[0].values()
+            whole = {key: flat for key, part in zip(keys.keys, array, strict=True) if any(flat := _flat(part))}
+            found[f"{column} {stage}"], asks[f"{column} {stage}"] = (whole, bound.grid.bound), (asked, bound.grid)
     return found, asks
 
 
-def _noisy(counted, dice):
+def _noisy(edges, dice):
     """Noisy numbers of rows, some of which stand out in a few bins beside each other."""
-    counts = np.array([dice.gauss(0, 1) for _ in range(counted.bins)])
-    middle = counted.bins // 2 + dice.randrange(-3, 4)
+    bins = len(edges) - 1
+    counts = np.array([dice.gauss(0, 1) for _ in range(bins)])
+    middle = bins // 2 + dice.randrange(-3, 4)
     counts[max(0, middle - 5) : middle + 6] += 20.0
-    return NoisyBins(np.asarray(counted.edges), counts, 1.0)
+    return NoisyBins(np.asarray(edges), counts, 1.0)
 
 
 PRIVATE = PrivateGroups(1e-6, 3)
@@ -349,9 +350,8 @@ PRIVATE = PrivateGroups(1e-6, 3)
 
 def private_counts(curator, question, tables):
     """Weighted numbers of units by table and group, for groups that are to be chosen."""
-    asked = replace(asked_of(curator, question, tables), groups=PRIVATE)
-    rows = curator._engine.rows(PRIVATE.expression(asked.rows, asked.unit, asked.by))
-    return {tuple(row[:-1]): (int(row[-1]),) for row in rows if row[-1]}
+    keys = KeyChoice().exact(priced_of(curator, question, tables, PRIVATE))
+    return {key: (total,) for key, total in keys if total}
 
 
 def expected_private(question, rows):
@@ -363,5 +363,10 @@ def expected_private(question, rows):
     counted = defaultdict(int)
     for owned in keys.values():
         for key in owned if len(owned) <= PRIVATE.at_most else ():
-            counted[key] += PRIVATE.steps[len(owned) - 1]
+            counted[key] += private_weight(len(owned))
     return {key: (count,) for key, count in counted.items()}
+
+
+def private_weight(keys):
+    """2^29 min(1, 1/sqrt(keys)), the squares of all keys together at most 2^58: three keys have steps of 2^-29."""
+    return min(2**29, isqrt(2**58 // keys))

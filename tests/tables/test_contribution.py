@@ -91,7 +91,7 @@ def test_servers_have_the_same_unit_vectors(request, engine):
     source = placed(engine, request, "nasty", kinds, [tuple(row[c] for c in ALL.names) for row in rows])
     pairs = [(asked, grid_of(asked, 1.5, groups=12)) for asked in ASKS]
     assert checked(source, rows, pairs[:3] + pairs[6:8] + pairs[-1:]) > 500
-    assert checked(source, rows, [pairs[0], pairs[8], pairs[11]], unit=("u", "o")) > 300
+    assert checked(source, rows, [pairs[0], pairs[8]], unit=("u", "o")) > 200
 
 
 def squares(grid):

@@ -18,7 +18,7 @@ ROWS = features.batch(random.Random(2026), PAIRS)
 
 @pytest.fixture(scope="module", params=["duckdb", "postgres", "spark"])
 def place(request):
-    """A curator of the batch on each engine, and how many tables there are."""
+    """What a curator is given for the batch on each engine, one with units, and how many tables there are."""
     connection = None if request.param == "duckdb" else request.getfixturevalue(request.param)
     table, tables = features.placed(request.param, connection, ROWS, 2 * PAIRS)
     return table, features.curator_of(table), tables
@@ -33,14 +33,14 @@ def shared(found):
 def test_a_feature_has_the_integers_of_plain_python_and_no_unit_moves_them_too_far(place, name):
     _, curator, tables = place
     question = features.QUESTIONS[name]
-    asked = features.asked_of(curator, question, tables)
-    found, plain = features.integers(curator, asked), features.expected(asked, question, ROWS)
+    priced = features.priced_of(curator, question, tables)
+    found, plain = features.integers(priced), features.expected(priced, question, ROWS)
     assert found.keys() == plain.keys()
-    for aggregate, (whole, bound) in found.items():
-        assert shared(whole) == plain[aggregate], aggregate
-        assert len(plain[aggregate]) > 15
+    for measure, (whole, bound) in found.items():
+        assert shared(whole) == plain[measure], measure
+        assert len(plain[measure]) > 15
         moves = [features.moved(whole, pair) for pair in range(tables // 2)]
-        assert max(moves) <= bound**2, (aggregate, moves.index(max(moves)))
+        assert max(moves) <= bound**2, (measure, moves.index(max(moves)))
         assert sum(move > 0 for move in moves) > 5
 
 
@@ -48,8 +48,9 @@ def test_histograms_for_bounds_have_the_integers_of_plain_python_and_stay_within
     _, curator, tables = place
     found, asks = features.bounds_histograms(curator, tables, random.Random(7))
     for stage, (whole, bound) in found.items():
-        aggregate, grid = asks[stage]
-        assert shared(whole) == features.by_group(totals(ROWS, "who", ("t",), aggregate, grid), aggregate), stage
+        asked, grid = asks[stage]
+        plain = totals(ROWS, "who", ("t",), asked, grid)
+        assert shared(whole) == features.by_group(plain, asked.to_dict()), stage
         assert max(features.moved(whole, pair) for pair in range(tables // 2)) <= bound**2, stage
 
 
@@ -58,7 +59,7 @@ def test_groups_to_be_chosen_are_counted_alike_and_no_unit_counts_for_more_than_
     question = features.QUESTIONS["bins"]
     found = features.private_counts(curator, question, tables)
     assert shared(found) == features.expected_private(question, ROWS)
-    bound = features.PRIVATE.lattice.bound
+    bound = features.PRIVATE.bound.grid.bound
     assert max(features.moved(found, pair) for pair in range(tables // 2)) <= bound**2
 
 
@@ -66,14 +67,14 @@ def test_groups_to_be_chosen_are_counted_alike_and_no_unit_counts_for_more_than_
 def test_rows_that_are_units_have_the_same_integers(place, name):
     table, _, tables = place
     curator, question = features.curator_of(table, None), features.QUESTIONS[name]
-    asked = features.asked_of(curator, question, tables)
-    found = features.integers(curator, asked)
-    for aggregate, plain in features.expected(asked, question, ROWS, None).items():
-        assert shared(found[aggregate][0]) == plain, aggregate
+    priced = features.priced_of(curator, question, tables)
+    found = features.integers(priced)
+    for measure, plain in features.expected(priced, question, ROWS, None).items():
+        assert shared(found[measure][0]) == plain, measure
 
 
 def test_a_condition_on_several_texts_leaves_the_connection_free():
     """Collations are asked for with a query of their own; DuckDB 2 bars the next one while its result is open."""
     rows = pa.table({"who": [1, 2, 3], "a": ["x", "y", "x"], "b": ["u", "u", "v"]})
-    answer = Curator(rows, "who").release(ask.count(), where="a = 'x' and b = 'u'", psi=1e9)
+    answer = Curator(rows, "who").ask(ask.count(), where="a = 'x' and b = 'u'").release(psi=1e9)
     assert answer.value("count") == pytest.approx(1.0, abs=1e-3)
