@@ -290,6 +290,8 @@ def _expected(priced: Priced, j: int) -> Expected:
 def _rows(drawn: Drawn, confidence: float) -> tuple[tuple[Any, Estimate], ...]:
     """Group by group what is said of each; after that the largest groups, where those are asked for."""
     priced = drawn.priced
+    if not drawn.noisy:  # no group came through
+        return ()
     keys, readings = zip(*priced.layout.rows(), strict=True) if priced.layout.groups else ((), ())
     by_group: list[list[tuple[Any, Estimate]]] = [[] for _ in keys]
     last: list[tuple[Any, Estimate]] = []
