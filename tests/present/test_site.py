@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 KINDS = {
     "home": "index.html",
     "tutorial": "tutorials/first-release.html",
-    "how-to": "curator.html",
+    "how-to": "tables.html",
     "worked through": "choosing.html",
     "coming from": "coming-from/tumult.html",
     "explanation": "the-one-number.html",

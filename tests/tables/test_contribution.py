@@ -220,7 +220,7 @@ def test_a_table_of_equal_values_has_that_value_as_its_mean(each, by):
 
 
 def test_the_mean_of_the_documented_table_is_near_the_truth():
-    """docs/curator.md: 700 patients with two or three visits each; contribution 1 released 0.0 [0, 0.0009] before."""
+    """docs/tables.md: 700 patients with two or three visits each; contribution 1 released 0.0 [0, 0.0009] before."""
     n = np.arange(2000)
     visits = pa.table({"patient_id": n % 700, "cost": 100.0 + n % 900})
     exact = Curator(visits, "patient_id").ask(ask.mean("cost", 0, 5000), clipping_share=0.0).release(psi=EXACT)

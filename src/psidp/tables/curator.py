@@ -28,7 +28,7 @@ class Curator:
 
     Guarantees:
         A release with psi is psi-GDP for one unit's whole data, all measures, groups and bins together, except for
-        kappa where groups are private (docs/design/curator.md). Totals are exact integers on every engine. With a
+        kappa where groups are private (docs/design/tables.md). Totals are exact integers on every engine. With a
         ledger, the spend is durable before any noise is drawn. Refusals look at schema and parameters alone.
 
     Args:

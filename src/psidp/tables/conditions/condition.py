@@ -52,7 +52,7 @@ class Condition:
                 that are read in the type of the constants that they meet. role: what the text is, for refusals.
 
         Refused by schema and form alone: what is not true or false for each row, and what is not in the list of
-        docs/curator.md, since it could fail on some row.
+        docs/tables.md, since it could fail on some row.
         """
         parts: list[tuple[str, Value]] = []
         seen: dict[Reading, None] = {}
