@@ -136,12 +136,8 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_unconfigure():
-    """Leave entropy as it was and Ibis without its own DuckDB: the binding prints a page if that outlives Python."""
+    """Leave entropy as it was."""
     os.urandom = entropy.real
-    ibis = sys.modules.get("ibis")
-    if ibis is not None and ibis.options.default_backend is not None:
-        ibis.options.default_backend.disconnect()
-        ibis.options.default_backend = None
 
 
 def _begin(name):

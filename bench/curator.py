@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
 
-import ibis
+import duckdb
 
 from bench.timing import Report, interleave
 from psidp import Curator, ask
@@ -36,22 +36,22 @@ def run(full: bool, seed: int) -> list[Report]:
 def _made(folder: Path, rows: int, seed: int) -> Path:
     """A Parquet file with so many rows, ten for each unit."""
     path = folder / f"visits_{rows}.parquet"
-    with ibis.duckdb.connect().con as database:
+    with duckdb.connect() as database:
         database.execute(MAKE.format(seed=seed * 10**10, units=max(1, rows // 10), groups=GROUPS, rows=rows, path=path))
     return path
 
 
-def _loaded(path: Path) -> ibis.Table:
-    """The file as a DuckDB table in memory."""
-    connection = ibis.duckdb.connect()
-    connection.con.execute(f"CREATE TABLE visits AS FROM '{path}'")
-    return connection.table("visits")
+def _loaded(path: Path) -> duckdb.DuckDBPyConnection:
+    """The file as the table "visits" of a DuckDB in memory."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE visits AS FROM '{path}'")
+    return connection
 
 
 def _against_the_engine(path: Path, rounds: int) -> Report:
     """CPU seconds of all threads, in turns."""
     table = _loaded(path)
-    execute = table.get_backend().con.execute
+    execute = table.execute
     cells = "SELECT u, g, sum(v) AS s, count(*) AS n FROM visits GROUP BY u, g"
     best = interleave(
         {
@@ -77,13 +77,15 @@ def _against_the_engine(path: Path, rounds: int) -> Report:
     return report
 
 
-def _released(table: ibis.Table | Path, unit: str | None, contribution: float, memory: str = "") -> object:
+def _released(
+    table: duckdb.DuckDBPyConnection | Path, unit: str | None, contribution: float, memory: str = ""
+) -> object:
     """One release, from question to answer, with DuckDB held to this memory."""
-    curator = Curator(table, unit)
+    curator = Curator(table, unit, name=None if isinstance(table, Path) else "visits")
     if memory:
-        curator.table.get_backend().con.execute(f"SET memory_limit = '{memory}'")
+        curator.source.engine.connection.execute(f"SET memory_limit = '{memory}'")
     asks = (ask.count(), ask.sum("v", 0, 100))
-    return curator.release(*asks, by="g", groups=range(GROUPS), psi=0.5, contribution=contribution)
+    return curator.ask(*asks, by="g", groups=range(GROUPS), contribution=contribution).release(psi=0.5)
 
 
 def _beside_opendp(path: Path) -> Report:

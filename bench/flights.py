@@ -9,8 +9,7 @@ import pandas as pd
 
 from bench.timing import Report
 from psidp import Curator, ask
-from psidp.curator.execute import prepare
-from psidp.curator.notes import answer_of
+from psidp.tables.question import prepared
 
 LOWER, UPPER, PSI, LARGE = -30.0, 180.0, 0.495, 5000
 BY = ["origin", "carrier"]
@@ -44,9 +43,9 @@ def _flights() -> pd.DataFrame:
 
 def _released(curator: Curator, groups: Any, asked: Any, contribution: Any, releases: int) -> list[Any]:
     """So many answers with fresh noise on the same exact totals."""
-    question = curator._question([asked], BY, groups, None, PSI, contribution, 0.95)
-    draw = prepare(question, curator._engine)
-    return [answer_of(question, draw()) for _ in range(releases)]
+    question = curator.ask(asked, by=BY, groups=groups, contribution=contribution)
+    draw = prepared(question.at(PSI))
+    return [question._answer(draw()) for _ in range(releases)]
 
 
 def _means(flights: pd.DataFrame, groups: Any, curator: Curator, releases: int, seed: int) -> Report:
@@ -94,7 +93,7 @@ def _pandas(
     dice = np.random.default_rng(seed)
     noisy = totals + np.sqrt(2) * contribution / PSI * dice.normal(size=(releases, *totals.shape))
     error = middle + half * np.clip(noisy[..., 1] / noisy[..., 0], -1, 1) - truth[large].to_numpy()
-    exact = curator.release(MEAN, by=BY, groups=groups, psi=1e9, contribution=contribution, clipping_share=0.0)
+    exact = curator.ask(MEAN, by=BY, groups=groups, contribution=contribution, clipping_share=0.0).release(psi=1e9)
     ours = np.array([exact.value(MEAN.name, *key) for key in large])
     gap = np.abs(ours - middle - half * totals[:, 1] / totals[:, 0]).max()
     return float(np.sqrt(np.mean(error**2))), float(gap)

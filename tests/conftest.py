@@ -50,23 +50,20 @@ def survey(ledger):
 
 @pytest.fixture(scope="module")
 def postgres(server):
-    """An Ibis connection to a schema of its own."""
-    ibis = pytest.importorskip("ibis")
-    connection = ibis.connect(server.place(f"curator_{next(_count)}"))
-    yield connection
-    connection.disconnect()
+    """A psycopg connection to a schema of its own, each statement a transaction."""
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(server.place(f"tables_{next(_count)}"), autocommit=True) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="session")
 def spark():
-    """An Ibis connection to a Spark session in this process."""
+    """A Spark session in this process."""
     reason = sparks.why_no_spark()
     if reason:
         pytest.skip(f"Spark: {reason}")
-    import ibis
-
     session = sparks.session()
-    yield ibis.pyspark.connect(session)
+    yield session
     session.stop()
 
 

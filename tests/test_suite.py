@@ -33,18 +33,6 @@ def test_two():
 def test_three(x):
     print("three", x)
 """
-TABLE = """
-import atexit
-import ibis
-from psidp import Curator
-from psidp.tables import ask
-
-def test_a_table_of_the_default_backend():
-    rows = ibis.memtable({"who": [1, 2], "cost": [1.0, 2.0]})
-    assert len(list(Curator(rows, "who").ask(ask.count()).release(psi=1.0))) == 1
-
-atexit.register(lambda: print("left behind:", ibis.options.default_backend))
-"""
 
 
 def pytest_run(folder, source, *options, **environment):
@@ -88,12 +76,6 @@ def test_a_seed_repeats_fresh_draws(tmp_path):
         for seed in ("5", "5", "6")
     )
     assert first == again != other
-
-
-def test_a_run_leaves_no_database_behind_about_which_a_binding_complains(tmp_path):
-    done = pytest_run(tmp_path, TABLE)
-    assert lines(done, "left behind") == ["left behind: None"]
-    assert done.stderr == ""
 
 
 def unseeded(tree):
