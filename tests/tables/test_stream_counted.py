@@ -8,7 +8,7 @@ import pytest
 from psidp import Curator, Ledger, ask
 
 SINCE, UNITS, WEEKS, EACH_WEEK = datetime.date(2026, 1, 5), 2_000, 6, 3
-TERMS = {"every": "week", "since": SINCE, "periods": WEEKS, "psi": 5.0, "arrived": "a"}
+TERMS = {"every": "week", "since": SINCE, "periods": WEEKS, "arrived": "a"}
 NOT_MEASURED = "How much this takes away is not measured, and no interval holds it."
 
 
@@ -39,22 +39,16 @@ def curator(tmp_path_factory):
     ],
 )
 def test_every_cap_is_said_in_words_before_anything_is_spent(curator, cap, words):
-    said = str(curator.stream("a plan", ask.count(contribution=8), **TERMS, **cap).plan())
+    said = str(curator.stream("a plan", ask.count(contribution=8), **TERMS, cap=ask.cap(**cap)).plan(psi=5.0))
     assert f"Numbers are of what counts, not of all rows: one aircraft {words} at most 8 rows' worth" in said
-    assert "What it has beyond that, and rows without 'u', are in no number." in said
+    assert "Everything beyond that, and rows without 'u', are in no number." in said
     assert NOT_MEASURED in said
-    assert ("counts no more: numbers fall from week to week" in said) is (cap.get("at_most", WEEKS) < WEEKS)
-
-
-def test_a_sealed_stream_says_its_own_rule_of_weeks_apart(curator, tmp_path):
-    rows = {"arrived": None, "totals": "sealed", "dated": "a", "seal": tmp_path / "seal"}
-    made = curator.stream("sealed", ask.count(), **TERMS | rows, apart=3)
-    assert "weeks before which it did not count for 2 weeks" in made.counted
-    assert "four rows of one aircraft in one group count as one row" in made.counted
+    assert ("is not counted again: numbers fall from week to week" in said) is (cap.get("at_most", WEEKS) < WEEKS)
 
 
 def test_contributions_that_differ_are_said_one_by_one(curator):
-    made = curator.stream("two", ask.count(contribution=2), ask.units(), **TERMS, by="g", groups=["x", "y"], at_most=6)
+    asks = ask.count(contribution=2), ask.units()
+    made = curator.stream("two", *asks, **TERMS, by="g", groups=["x", "y"], cap=ask.cap(6)).priced(5.0)
     assert "with at most these rows' worth (L2 norm, over all groups: 2 of count, 1 of units) in each." in made.counted
 
 
@@ -71,10 +65,10 @@ def test_numbers_are_those_of_what_counts_and_are_flagged_where_that_is_not_ever
     curator, question, cap, counts, flag
 ):
     """Eight standard errors: one false alarm in 1e15."""
-    made = curator.stream(f"{question.name} {cap}", question, **TERMS, **cap).open()
+    made = curator.stream(f"{question.name} {cap}", question, **TERMS, cap=ask.cap(**cap)).open(psi=5.0)
     rows = made.publish()
     assert all(abs(row.value - n) < 8 * row.standard_error for row, n in zip(rows, counts, strict=True))
-    everything = UNITS * (EACH_WEEK if question.kind == "count" else 1)
+    everything = UNITS * (EACH_WEEK if question.name == "count" else 1)
     assert (counts == [everything] * WEEKS) is (flag == "")
     for shown in (rows, made.series(), made.window(2), made.between(SINCE, "2026-02-01"), made.value(SINCE)):
         assert {row.flag for row in shown} == {flag}
@@ -83,13 +77,14 @@ def test_numbers_are_those_of_what_counts_and_are_flagged_where_that_is_not_ever
 
 
 def test_where_rows_are_units_every_row_counts(curator):
-    rows = Curator(curator.table, unit=None, ledger=curator.ledger, budget="survey", same_unit="a row is a flight")
-    made = rows.stream("rows", ask.count(), **TERMS)
+    rows = Curator(curator.given, unit=None, ledger=curator.ledger, budget="survey", same_unit="a row is a flight")
+    made = rows.stream("rows", ask.count(), **TERMS).priced(5.0)
     assert (made.counted, made.capped) == ("Every row counts, in one period.", False)
 
 
 def test_refusals_speak_of_dates_groups_and_lengths(curator):
-    made = curator.stream("refusals", ask.count(), **TERMS, by="g", groups=["x", "y"], at_most=6)
+    terms = {**TERMS, "by": "g", "cap": ask.cap(6)}
+    made = curator.stream("refusals", ask.count(), **terms, groups=["x", "y"]).priced(5.0)
     with pytest.raises(ValueError, match=r"Open it first: open\(\), or psidp stream open on the command line"):
         made.series()
     made.open()
@@ -105,4 +100,4 @@ def test_refusals_speak_of_dates_groups_and_lengths(curator):
     with pytest.raises(KeyError, match="no group 'z' in this stream, which has 'x'; 'y'"):
         made.series("single period", "z")
     with pytest.raises(ValueError, match=r"groups must be given for by=g: .* stays for all periods"):
-        curator.stream("none", ask.count(), **TERMS, by="g", at_most=6)
+        curator.stream("none", ask.count(), **terms)

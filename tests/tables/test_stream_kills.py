@@ -1,4 +1,4 @@
-"""Streams of tables killed at a sample of the lines of publish, on both ledgers, with and without a seal.
+"""Streams of tables killed at a sample of the lines of publish, on both ledgers.
 
 A kill costs two processes that open engine and ledger; `./dev fuzz` takes all lines.
 """
@@ -14,12 +14,8 @@ def unharmed(outcome, kills):
 
 
 def test_killed_at_lines_of_publish_and_resumed_it_has_the_same_numbers_at_one_price(sqlite_url):
-    unharmed(script("curator/stream_kills.py", sqlite_url, 23, 1, ""), 3)
-
-
-def test_killed_at_lines_of_publish_with_a_seal(sqlite_url, tmp_path):
-    unharmed(script("curator/stream_kills.py", sqlite_url, 37, 2, tmp_path / "seal"), 2)
+    unharmed(script("tables/stream_kills.py", sqlite_url, 23, 1), 3)
 
 
 def test_killed_at_lines_of_publish_on_postgresql(server):
-    unharmed(script("curator/stream_kills.py", server.place("stream_killed"), 41, 3, ""), 2)
+    unharmed(script("tables/stream_kills.py", server.place("stream_killed"), 41, 3), 2)

@@ -1,6 +1,6 @@
 """Processes that publish two weeks of a table's stream, killed at lines.
 
-Run as a script: URL, stride, first line, seal or "". A process of its own that holds no connection, so that forking is
+Run as a script: URL, stride, first line. A process of its own that holds no connection, so that forking is
 safe. Victims and those who go on are forks; a victim
 ends at one line, without a word, the first time it comes there.
 """
@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-import ibis
+import duckdb
 import pyarrow as pa
 
 from psidp import Curator, Ledger, ask
@@ -18,8 +18,8 @@ from psidp.mechanism import stream_plan
 from psidp.strategies import Participation, Workload
 
 LINES = (
-    "curator/stream.py", "curator/stream_totals.py", "curator/seal.py", "mechanism/stream_record.py",
-    "mechanism/stream_store.py", "mechanism/stream_series.py", "ledger/spend.py",
+    "tables/stream.py", "tables/series.py", "mechanism/stream_record.py", "mechanism/stream_store.py",
+    "mechanism/stream_series.py", "ledger/spend.py",
 )  # fmt: skip
 START = datetime.date(2026, 1, 5)
 TABLE = pa.table({"u": [1, 2, 3], "a": [START + datetime.timedelta(days=7 * i) for i in range(3)]})
@@ -29,12 +29,11 @@ def clock():
     return datetime.datetime(2026, 1, 20, tzinfo=datetime.UTC)
 
 
-def opened(url, name, seal):
+def opened(url, name):
     """The stream, open; a new table is read by whoever goes on."""
     curator = Curator(TABLE, unit="u", ledger=Ledger(url, clock=clock), budget="survey")
-    rows = {"totals": "sealed", "dated": "a", "seal": f"{seal}.{name}"} if seal else {"arrived": "a"}
-    terms = {"every": "week", "since": START, "periods": 3, "psi": 0.01, "at_most": 1}
-    return curator.stream(name, ask.count(), **terms, **rows).open()
+    terms = {"every": "week", "since": START, "periods": 3, "arrived": "a", "cap": ask.cap(1)}
+    return curator.stream(name, ask.count(), **terms).open(psi=0.01)
 
 
 def forked(work):
@@ -51,9 +50,9 @@ def forked(work):
     return said, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def victim(url, name, seal, line):
+def victim(url, name, line):
     """Publish, and end at the line of this number, in the order in which lines first run."""
-    made, seen = opened(url, name, seal), set()
+    made, seen = opened(url, name), set()
 
     def trace(frame, event, _):
         if not frame.f_code.co_filename.endswith(LINES):
@@ -67,9 +66,9 @@ def victim(url, name, seal, line):
     made.publish()
 
 
-def goes_on(url, name, seal, pipe):
+def goes_on(url, name, pipe):
     """Publish what is missing, and write all numbers, and what is stored now that was not before."""
-    made = opened(url, name, seal)
+    made = opened(url, name)
     before = made._record.store.released(1), made._record.store.released(2)
     made.publish()
     after = made._record.released()
@@ -77,16 +76,16 @@ def goes_on(url, name, seal, pipe):
     os.write(pipe, json.dumps([kept, len(after)]).encode())
 
 
-def main(url, stride, first, seal):
-    assert ibis.duckdb  # imported once for all forks, to save time; nothing is connected
+def main(url, stride, first):
+    assert duckdb  # imported once for all forks, to save time; nothing is connected
     planned = stream_plan.chosen(Workload.together(3), Participation(1))
     stream_plan.chosen = lambda *_: planned  # likewise
     forked(lambda _: Ledger(url, clock=clock).open("survey", psi=1.0, unit="patient", actor="Ann", purpose="a test"))
     line, kills, changed = first, 0, 0
     while True:
         name = f"s{line}"
-        _, code = forked(lambda _, name=name, line=line: victim(url, name, seal, line))
-        said, _ = forked(lambda pipe, name=name: goes_on(url, name, seal, pipe))
+        _, code = forked(lambda _, name=name, line=line: victim(url, name, line))
+        said, _ = forked(lambda pipe, name=name: goes_on(url, name, pipe))
         changed += json.loads(said or "null") != [True, 2]
         if code != 9:
             break
@@ -102,4 +101,4 @@ def main(url, stride, first, seal):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
