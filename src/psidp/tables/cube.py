@@ -138,7 +138,7 @@ class CubeQuestion(Question):
             if not LEAST_PSI <= symbol("psi").number(found) <= MOST_PSI:
                 raise ValueError(f"psi ({symbol('psi').meaning}) must be in [2^-30, 2^10] for a cube, got psi={found}.")
             priced = self.at(found, note)
-        assert priced.noises  # which are refused here where they cannot be drawn
+        _ = priced.noises  # refused here where it cannot be drawn exactly
         return priced
 
     def _priced_by_errors(self, errors: Errors) -> Priced:
