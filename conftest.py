@@ -43,7 +43,7 @@ SPARK_CAMPAIGNS = {"conditions", "neighbours"}
 LONGEST = (
     "spark",
     "tests/test_fuzz.py",
-    "tests/curator/test_stream.py",
+    "tests/tables/test_stream.py",
     "tests/bridges/test_torch_kernels.py",
 )
 """Groups of tests that take longest; they begin first, so that no process ends long after the others."""

@@ -54,10 +54,8 @@ def _counter(random: Random, place: Callable[[str], str]) -> None:
 
 
 def _stream(random: Random, place: Callable[[str], str]) -> None:
-    """Two periods of a table's stream, with or without a seal."""
-    with TemporaryDirectory() as folder:
-        seal = random.choice(("", f"{folder}/seal"))
-        _published(script("curator/stream_kills.py", place("stream"), 25, random.randrange(1, 26), seal))
+    """Two periods of a table's stream."""
+    _published(script("tables/stream_kills.py", place("stream"), 25, random.randrange(1, 26)))
 
 
 def _published(outcome: dict[str, Any]) -> None:
