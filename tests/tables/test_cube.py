@@ -423,6 +423,15 @@ def test_variances_ratios_and_weighted_sums_are_those_of_the_rows(trips):
         assert list(again.table("site", "month")) == list(cube.table("site", "month"))
 
 
+def test_a_question_of_a_cube_is_made_again_from_its_plain_values(trips):
+    curator = Curator(trips, "car")
+    terms = {"contribution": 8, "balance": "total", "where": "fare > 3", "confidence": 0.9}
+    question = curator.cube(ORDERED, [("site", "month"), "delay"], measures=MEASURES, **terms)
+    again = curator.question(json.loads(question.to_json()))
+    assert again == question
+    assert again.plan(psi=0.5) == question.plan(psi=0.5)
+
+
 def test_a_cube_that_version_0_2_stored_is_read():
     values = json.loads((Path(__file__).parents[1] / "from_0_2" / "cube.json").read_text(encoding="utf-8"))
     cube = Cube.from_dict(values)
