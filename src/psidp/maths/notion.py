@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from math import inf, nan
-from typing import Any, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
+from typing import Any, ParamSpec, TypedDict, TypeVar, get_args
 
 from psidp.maths.profile_inverse import psi_from_epsilon_delta
 from psidp.maths.renyi import psi_from_rho, psi_from_zcdp
@@ -84,7 +84,8 @@ def spelled_out(call: Callable[Given, Made]) -> Callable[Given, Made]:
     """The same call; its signature names every notion that its keywords take, for help, notebooks and editors."""
     shown = signature(call)
     plain = [p for p in shown.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-    taken = NAMES if get_args(get_type_hints(call)[_keywords(shown)])[0] is GaussianNotions else _PRICES
+    (keywords,) = (p for p in shown.parameters.values() if p.kind is Parameter.VAR_KEYWORD)
+    taken = NAMES if get_args(keywords.annotation)[0] is GaussianNotions else _PRICES
     named = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=float | None)
         for name in taken
@@ -95,11 +96,6 @@ def spelled_out(call: Callable[Given, Made]) -> Callable[Given, Made]:
 
 
 _PRICES = tuple(name for name in NAMES if name not in OF_A_QUERY)
-
-
-def _keywords(shown: Signature) -> str:
-    """The name of the parameter that takes other keywords."""
-    return next(p.name for p in shown.parameters.values() if p.kind is Parameter.VAR_KEYWORD)
 
 
 def psi_of(notion: Mapping[str, float]) -> float:
