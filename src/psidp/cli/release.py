@@ -127,7 +127,7 @@ def _mechanism(
 ) -> GaussianMechanism:
     """The mechanism with a given sigma, or the one that meets a target."""
     paid: Any = {"ledger": Ledger(ledger) if ledger else None, "budget": budget}
-    target = {name: value for name, value in notions.items() if name != "sigma"}
+    target: Any = {name: value for name, value in notions.items() if name != "sigma"}
     sigma = notions.get("sigma")
     if sigma is None:
         side = check_adjacency(adjacency)
