@@ -178,3 +178,19 @@ def test_a_value_has_its_key_in_parts_or_as_a_tuple(curator):
     assert answer.value("count", 50) == answer.value("count", (50,))
     with pytest.raises(KeyError, match="no 'count' for 50, 20; there are 'count', each with a key of age"):
         answer.value("count", (50, 20))
+
+
+def test_a_condition_is_stated_as_it_is_whatever_text_is_in_it():
+    table = ibis.memtable({"g": ["a  b", '"t0".x', "c"], "n": [1, 2, 3]})
+    curator = Curator(table, None)
+    conditions = [
+        (ibis._.g == "a  b", "\"g\" = 'a  b'"),
+        (ibis._.g == '"t0".x', '"g" = \'"t0".x\''),
+        (ibis._.g == "x AS y FROM z", "\"g\" = 'x AS y FROM z'"),
+        (["n = 1 or n = 2", "g = 'c'"], "(n = 1 or n = 2) and g = 'c'"),
+        (["n = 1 or n = 2"], "n = 1 or n = 2"),
+        ([["n = 1 or n = 2"], "g = 'c'"], "(n = 1 or n = 2) and g = 'c'"),
+        ([(ibis._.n == 1) | (ibis._.n == 2), "n > 1 and n < 3"], '(("n" = 1) OR ("n" = 2)) and n > 1 and n < 3'),
+    ]
+    for where, words in conditions:
+        assert f"Asked: count where {words}." in curator.release(ask.count(), psi=1.0, where=where).summary()
