@@ -17,7 +17,11 @@ __all__ = ["RELAPSES", "explore"]
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 rows: Any = import_module("reference.odd_rows")
 
-ORDINARY = ([1, 2, 3, 4], [1.5, 2.0, 3.0], [True, False, True], ["abc", "x", "1", "2021-01-01"])
+INSTANT = pd.Timestamp("2023-11-14 12:00:01.5")
+ORDINARY = (
+    [1, 2, 3, 4], [1.5, 2.0, 3.0], [True, False, True], ["abc", "x", "1", "2021-01-01"], [INSTANT] * 3,
+    [INSTANT.tz_localize("UTC")] * 3,
+)  # fmt: skip
 OPTIONS: tuple[dict[str, Any], ...] = (
     {}, {"write_statistics": False}, {"use_dictionary": False}, {"store_schema": False}, {"row_group_size": 5},
     {"use_deprecated_int96_timestamps": True}, {"version": "1.0"},

@@ -59,7 +59,7 @@ def _release(
         assert book.head().id == before, _story("a refusal was paid for", told)
         return
     assert right or words, _story("released per another unit, and nobody says why", told)
-    event = json.loads(list(book.entries(budget))[-1].event)
+    event = json.loads([entry for entry in book.entries(budget) if entry.state == "spent"][-1].event)
     if budget not in first:
         assert event.get("unit_column", "missing") == column, _story(f"the entry does not say its unit: {event}", told)
     elif not right:

@@ -19,7 +19,7 @@ from psidp.errors import IncomparableError, MismatchError
 from psidp.maths.bayes import loss_tail_quantile
 from psidp.maths.covering import psi_covering_pure, psi_covering_rdp, psi_covering_zcdp
 from psidp.maths.elementwise import Array, Reals
-from psidp.maths.normal import UNIT
+from psidp.maths.normal import TINY, UNIT
 from psidp.maths.notion import GaussianNotions, known_by_our_names, psi_of, spelled_out, worth
 from psidp.maths.profile import delta_from_psi
 from psidp.maths.profile_inverse import epsilon_from_psi
@@ -194,7 +194,9 @@ class Guarantee(NotebookView):
         """Smallest false negative rate of any attack at a false positive rate: the f of f-DP."""
         if self.kappa == 0.0:
             return fnr_from_psi(self.psi, fpr)
-        return (1.0 - self.kappa) * (1.0 - 4.0 * UNIT) * fnr_from_psi(self.psi, self._stretched(fpr))
+        rate = (1.0 - self.kappa) * (1.0 - 4.0 * UNIT) * fnr_from_psi(self.psi, self._stretched(fpr))
+        lowest = np.maximum(rate - 2.0 * TINY, 0.0)
+        return lowest if lowest.ndim else float(lowest)
 
     @overload
     def rdp(self, alpha: float) -> float: ...
@@ -293,7 +295,8 @@ class Guarantee(NotebookView):
 
     def _stretched(self, fpr: Reals) -> Array:
         """fpr/(1 - kappa), at most 1, rounded up."""
-        return np.minimum(symbol("fpr").array(fpr) / (1.0 - self.kappa) * (1.0 + 4.0 * UNIT), 1.0)
+        rate = symbol("fpr").array(fpr)
+        return np.where(rate > 0.0, np.minimum(rate / (1.0 - self.kappa) * (1.0 + 4.0 * UNIT) + 2.0 * TINY, 1.0), 0.0)
 
     def to_dict(self) -> dict[str, float | str]:
         """The guarantee as plain values."""

@@ -165,7 +165,7 @@ class Symbol:
 
     def _no_number(self, value: object, up: bool) -> str:
         """The sentence that refuses a type, with what to do where there is something to do."""
-        shown = " ".join(repr(value).split())
+        shown = " ".join(spelled(value, repr).split())
         shown = shown if len(shown) <= 40 else shown[:37] + "..."
         kind = type(value).__name__ + (f" of {value.dtype}" if isinstance(value, np.ndarray) else "")
         return (
@@ -286,10 +286,28 @@ def finite(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any) -> int:
-    """`value` as an int of at least 1, for an argument called `name` that counts something."""
-    if isinstance(value, bool) or not (isinstance(value, Integral) and int(value) >= 1):
-        raise ValueError(f"{name} must be a whole number of at least 1, got {name}={value}.")
+    """`value` as an int of at least 1 and below MOST_COUNTED, for an argument called `name` that counts something."""
+    if isinstance(value, bool) or not (isinstance(value, Integral) and 1 <= int(value) < MOST_COUNTED):
+        most = " and below 10^4000" if isinstance(value, Integral) and int(value) > 1 else ""
+        raise ValueError(f"{name} must be a whole number of at least 1{most}, got {name}={spelled(value)}.")
     return int(value)
+
+
+MOST_COUNTED = 10**4000
+"""Whatever is counted is fewer; Python refuses to write integers of more than 4,300 digits."""
+
+
+def spelled(value: object, form: Callable[[object], str] = str) -> str:
+    """A value for a refusal, whatever its size.
+
+    Examples:
+        >>> spelled(12), spelled(10**5000)
+        ('12', 'an int with too many digits')
+    """
+    try:
+        return form(value)
+    except ValueError:
+        return f"an {type(value).__name__} with too many digits"
 
 
 def check_text(name: str, value: str, longest: int | None = LONGEST) -> str:

@@ -47,6 +47,13 @@ def test_blanks_marks_without_a_letter_and_words_of_two_alphabets_are_refused():
         "bob\u0301\u0301",
         "b\u043eb",
         "\u0412ob",
+        "b\u0585b",
+        "b\u101db",
+        "b\u12d0b",
+        "b\u0b20b",
+        "bi\u4e28l",
+        "b\u1d0fb",
+        "\u0269van",
         "🙂",
     ):
         with pytest.raises(ValueError, match="must consist of visible letters"):
@@ -59,8 +66,15 @@ def test_names_of_other_alphabets_that_look_the_same_are_one_person():
         ("Anna", "\u0391\u039d\u039d\u0391"),
         ("bob", "ｂｏｂ"),
         ("O'Neil", "O’Neil"),
+        ("ava", "\u03b1\u03bd\u03b1"),  # small letters of Greek
+        ("Nov", "\u039d\u03bf\u03bd"),
+        ("bill", "bi\u0307ll"),  # a second dot on the i
+        ("bob", "b\u1d0fb"),  # a small capital
+        ("bob", "b\u0585b"),  # Armenian
+        ("\u529b\u5c71", "\u30ab\u5c71"),  # an ideograph and a syllable
+        ("\u0633\u064a\u0645\u0627", "\u0633\u06cc\u0645\u0627"),  # two letters of Arabic without their dots
     ):
-        assert same_person(one, other)
+        assert same_person(one, other), (one, other)
     for number, one in enumerate(PEOPLE):
         assert not any(same_person(one, other) for other in PEOPLE[number + 1 :])
 

@@ -54,6 +54,14 @@ def test_a_request_says_aggregates_columns_bounds_groups_condition_contribution_
     ledger.verify()
 
 
+def test_a_refusal_states_the_whole_condition_whatever_text_is_in_it(visits, ledger):
+    book = psidp.Ledger(ledger._access.store.address.url.render_as_string(False), actor="bob")
+    curator = Curator(visits, unit="patient", ledger=book, budget="visits")
+    with curator, pytest.raises(ApprovalNeededError, match=r"or cost > 6"):
+        curator.release(ask.count(), psi=1.0, purpose="why", where="ward = 'x [sha256 0]' or cost > 6")
+    book.dispose()
+
+
 def test_an_approval_of_one_files_question_is_none_for_another_file_of_the_same_name(visits, ledger, tmp_path):
     event = question_of(ledger, visits, ask.count())
     elsewhere = tmp_path / "d"

@@ -58,9 +58,12 @@ def test_a_budget_shows_what_it_paid_for_spends_that_failed_or_were_interrupted(
     assert "of which failed or interrupted, 2 spends" in run("ledger", "show", url, "survey")[1]
 
 
-def test_a_release_with_a_key_has_its_answer_stored_and_one_without_is_not_kept(survey):
+def test_every_release_of_a_curator_has_its_answer_stored_with_a_key_of_the_caller_or_without(survey):
     survey.open("clinic", psi=1.0, unit="patient", purpose="q")
     with Curator(pa.table({"p": [1, 2]}), unit="p", ledger=survey, budget="clinic") as curator:
-        curator.ask(ask.count()).release(psi=0.1, retry_key="k")
-        curator.ask(ask.count()).release(psi=0.1)
-    assert list(survey.results(survey.list()).values()) == ["not kept", "answer stored"]
+        given = curator.ask(ask.count()).release(psi=0.1, retry_key="k")
+        made = curator.ask(ask.count()).release(psi=0.1)
+    assert list(survey.results(survey.list()).values()) == ["answer stored", "answer stored"]
+    assert given.retry_key == "k" != made.retry_key
+    for answer in (given, made):
+        assert survey.answer(answer.retry_key)["rows"] == answer.to_dict()["rows"]

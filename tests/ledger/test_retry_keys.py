@@ -5,6 +5,7 @@ import pytest
 
 import psidp
 from psidp import Guarantee, Ledger
+from psidp.ledger.spend import request_digest
 
 G = Guarantee(0.25)
 
@@ -140,3 +141,18 @@ def test_an_answered_request_is_answered_even_when_the_budget_is_spent_or_closed
     assert ask(survey) == 41.5
     with pytest.raises(psidp.errors.BudgetClosedError):
         ask(survey, key="q-2")
+
+
+def test_an_answer_under_a_key_whose_spend_had_another_price_never_comes_back(sqlite_url):
+    """Whoever knows the question can claim its digest in an entry of psi 0; the answer would be a stranger's number."""
+    claimed = request_digest("mean age", G, {"kind": "guarantee"}, "")
+    with Ledger(sqlite_url) as ledger:
+        ledger.open("survey", psi=1.0, purpose="a test")
+        free = ledger.spend("survey", Guarantee(0.0), purpose="q", actor="bob", retry_key="q-1", request="x")
+        free.request = claimed
+        with free as entry:
+            entry.answer(lambda: 999.0)
+        head = ledger.head()
+        with pytest.raises(psidp.errors.KeyConflictError, match="another request"):
+            ask(ledger)
+        assert ledger.head() == head

@@ -198,7 +198,7 @@ def test_a_tampered_ledger_is_said_on_the_card(tmp_path, monkeypatch):
 
 def test_a_card_of_an_older_version_is_refused_with_what_to_do():
     values = json.loads(PLAIN.to_json()) | {"card": "psidp.card/2"}
-    with pytest.raises(ValueError, match=r"must be 'psidp.card/3', got card='psidp.card/2'.*make it again"):
+    with pytest.raises(ValueError, match=r"the card must have the form 'psidp.card/3', got 'psidp.card/2'"):
         Card.from_json(json.dumps(values))
     values = json.loads(PLAIN.to_json()) | {"sentences": ["something else"]}
     with pytest.raises(ValueError, match="its sentences do not follow"):

@@ -8,6 +8,7 @@ import pytest
 
 import psidp
 from psidp import Curator, ask
+from psidp.present.card.events import in_words
 from psidp.present.card.front import front
 from psidp.present.card.markdown import to_markdown
 from psidp.tables.answer import Answer
@@ -110,3 +111,10 @@ def test_a_document_explains_the_flag_of_a_rank():
     for text in (answer.markdown(), answer.latex()):
         assert "r: noise could have put another group in this one's place among the largest." in text
         assert "100 (82 to 118) r" in text.replace(".0", "")
+
+
+def test_a_card_says_whose_records_a_run_counts_whatever_the_unit_is_called():
+    for unit in ("user", "group of friends", "group of 2", "group of 3 records"):
+        run = psidp.DPSGD(1.0, 0.5, 3, group=2, unit=unit)
+        assert in_words(run).endswith(f"at most 2 records per {unit}")
+    assert in_words(psidp.DPSGD(1.0, 0.5, 3, group=2)).endswith("at most 2 records together")

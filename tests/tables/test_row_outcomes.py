@@ -104,6 +104,8 @@ def test_one_cell_of_a_pandas_frame_decides_nothing_about_the_others():
         ([1, 2, 3, 4], ["unit", "sum", "where x >= 1", "by 1"]),
         (["abc", "x", "1", "2"], ["unit", "histogram", "by 'abc'"]),
         ([True, False, True], ["sum", "where x = true"]),
+        ([pd.Timestamp("2023-11-14 12:00:01.5"), pd.Timestamp("2020-09-13")], ["unit", "sum", "by month"]),
+        ([pd.Timestamp("2023-11-14", tz="UTC"), pd.Timestamp("2020-09-13", tz="UTC")], ["unit", "where hour(x) >= 1"]),
     ):
         usual = Asked(pd.DataFrame(beside(values)))
         for cell in (None, "abc", 2**70, 0.5):
@@ -124,3 +126,15 @@ def test_a_column_of_polars_that_is_all_missing_is_answered():
         assert before.keys() == after.keys() != set(), name
     wide = pl.DataFrame({"x": pl.Series([1, 2**100], dtype=pl.Int128)})
     assert released(Curator(wide, None), ask.sum("x", 0, 5)).value("sum of x") == pytest.approx(6, abs=1e-2)
+
+
+def test_broken_text_in_one_column_moves_no_row_of_a_column_that_arrow_has_no_type_for(tmp_path):
+    """DuckDB reads spans of time from Parquet, and Arrow bytes: then they are missing or not, as before."""
+    path = tmp_path / "v.parquet"
+    rows = "SELECT 'a~' || i AS who, CASE WHEN i > 2 THEN to_days(i::INT) END AS x FROM range(10) AS r(i)"
+    duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet, COMPRESSION uncompressed)")
+    answers = []
+    for _ in range(2):
+        answers.append(released(Curator(path, "who"), ask.count(), where="x is null").value("count"))
+        path.write_bytes(path.read_bytes().replace(b"a~", b"a\xff"))
+    assert answers == pytest.approx([3, 3], abs=1e-3)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import psidp
-from psidp import Curator, ask
+from psidp import Curator, Guarantee, ask
 from psidp.errors import KeyConflictError
 
 TERMS = {"every": "week", "since": "2026-01-05", "periods": 8, "arrived": "day", "cap": ask.cap(1)}
@@ -73,3 +73,32 @@ def test_a_stream_of_version_0_2_whose_entry_names_no_table_goes_on(ledger, monk
     made.open()
     assert "table" not in json.loads(next(e for e in ledger.entries() if e.state == "spent").event)["asked"]
     assert len(stream(ledger, table()).publish()) == 2
+
+
+def test_an_opening_that_did_not_pay_for_its_noise_publishes_nothing(ledger):
+    """Anybody who may spend can write an entry under the key of a stream that is not open yet."""
+    elsewhere = psidp.Ledger(ledger._access.store.address.path.with_name("other.db"), clock=ledger.now)
+    elsewhere.open("b", psi=10.0, unit="who", purpose="a test")
+    stream(elsewhere, table()).open()
+    (opened,) = [entry for entry in elsewhere.entries() if entry.state == "spent"]
+    event = {name: value for name, value in opened.details().items() if name not in ("by", "table", "table_unit")}
+    parts = [part | {"sigma": 1e-3} for part in event["parts"]]
+    narrow = event["participation"] | {"apart": 8}
+    for number, (change, price) in enumerate((
+        ({"kind": "guarantee", "parts": parts}, Guarantee(0.0, unit="who")),
+        ({"participation": narrow}, None),
+        ({"parts": [part | {"norm": 0} for part in event["parts"]]}, Guarantee(0.0, unit="who")),
+    )):  # fmt: skip
+        false = event | change
+        price = price or Guarantee(opened.psi, unit="who")
+        false.pop("unit_column", None)
+        name = f"s{number}"
+        spend = ledger.spend("b", price, purpose="q", actor="bob", retry_key=f"stream {name}: opened", request="x",
+                             event={"kind": "guarantee"})  # fmt: skip
+        spend.event = false | {"by": "bob"}
+        spend.once()
+        head = ledger.head()
+        for call in ("plan", "open", "publish"):
+            with pytest.raises((KeyConflictError, ValueError), match="who wrote the entry"):
+                getattr(stream(ledger, table(), name), call)()
+        assert ledger.head() == head

@@ -25,6 +25,8 @@ LAID = 1e-4
 """The same where every look takes a lattice, whose answers are some 1e-4 wide."""
 LOWEST, HIGHEST = -14.0, 40.0
 """Logarithms of noise between which it is looked for."""
+ANY = f"the target allows any noise_multiplier from {exp(LOWEST):.1e}: it promises next to no privacy."
+NONE = f"no noise_multiplier up to {exp(HIGHEST):.1e} meets the target."
 LEAST_RATE = 1e-12
 """Below this no rate is looked for: 0 is the answer."""
 USUAL = {"sampling": "poisson", "group": 1}
@@ -314,8 +316,8 @@ def _root(ratio: Callable[[float], float], here: float, slope: float, close: flo
         if not LOWEST < here < HIGHEST:
             break
     if here < 0.0:
-        raise ValueError("the target allows any noise_multiplier: it promises no privacy.")
-    raise ValueError("no noise_multiplier meets the target.")
+        raise ValueError(ANY)
+    raise ValueError(NONE)
 
 
 def _interpolated(points: list[tuple[float, float]], slope: float) -> float:
@@ -340,13 +342,13 @@ def _verified(gap: Callable[[float], float], root: float, slope: float, pad: flo
         ahead *= 4.0
         fails, meets = meets, root + ahead
         if not meets < HIGHEST:
-            raise ValueError("no noise_multiplier meets the target.")
+            raise ValueError(NONE)
     if -found <= -slope * width or meets - fails <= width:
         return exp(meets)
     while not fails > -inf:
         pad *= 4.0
         if not root - pad > LOWEST:
-            raise ValueError("the target allows any noise_multiplier: it promises no privacy.")
+            raise ValueError(ANY)
         if gap(exp(root - pad)) <= 0.0:
             meets = root - pad
         else:

@@ -26,7 +26,7 @@ FAR, NEAR = 700.0, 2.0
 LEAST_NOISE, MOST_NOISE = 1e-6, 1e12
 """Noise multipliers for which the methods are made; beyond, their floats overflow or have no digits."""
 LEAST_RATE = 1e-100
-MOST_SQUARE = 1e8
+MOST_SQUARE = 1e9
 """About psi^2 of everything, the rate of sampling included."""
 MOST_STEPS = 2**53
 """As many steps as a float counts one by one."""

@@ -20,6 +20,7 @@ from psidp.accounting.interval import ROUNDING, Interval, agreed, between
 from psidp.accounting.methods import delta_bounds, epsilon_bounds
 from psidp.errors import MismatchError
 from psidp.guarantee import Guarantee
+from psidp.maths.normal import TINY
 from psidp.maths.rounding import bounded
 from psidp.maths.sensitivity import Adjacency
 from psidp.notebook_view import NotebookView
@@ -213,6 +214,7 @@ class PrivacyCurve(NotebookView):
         if self.kappa == 0.0:
             return fpr, fpr
         low, high = fpr / (1.0 - self.kappa_below) * (1.0 - ROUNDING), fpr / (1.0 - self.kappa) * (1.0 + ROUNDING)
+        low, high = np.maximum(low - 2.0 * TINY, 0.0), np.where(fpr > 0.0, high + 2.0 * TINY, 0.0)
         return np.minimum(low, 1.0), np.minimum(high, 1.0)
 
     def _failed_roc(self, rate: Callable[[Array], tuple[Array, Array]], fpr: Array) -> tuple[Array, Array]:
@@ -222,7 +224,8 @@ class PrivacyCurve(NotebookView):
     def _failed_fnr(self, rate: Callable[[Array], tuple[Array, Array]], fpr: Array) -> tuple[Array, Array]:
         low, high = self._stretched(fpr)
         lower, upper = _at_both(rate, high, low)
-        return (1.0 - self.kappa) * lower * (1.0 - ROUNDING), (1.0 - self.kappa_below) * upper * (1.0 + ROUNDING)
+        least, most = (1.0 - self.kappa) * lower * (1.0 - ROUNDING), (1.0 - self.kappa_below) * upper * (1.0 + ROUNDING)
+        return np.maximum(least - 2.0 * TINY, 0.0), np.where(upper > 0.0, most + 2.0 * TINY, 0.0)
 
     def _rates(self, fpr: Any, rate: Any, worse: Any, failed: Any) -> Interval:
         """Bounds of a rate in the worse direction: the lower profile bounds one side, the upper one the other."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from psidp.cli import options
+from psidp.cli import options, plain_values
 from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
 from psidp.guarantee import Guarantee
@@ -71,7 +71,7 @@ def conditions(words: list[str]) -> dict[str, float]:
         if name in found:
             raise ValueError(f"--at must give {name} once, got it again as {word!r}. Ask once for each value.")
         try:
-            value = float(number)
+            value = plain_values.number(number)
         except ValueError:
             raise ValueError(f"--at must read name=number, such as {name}=0.01, got {word!r}.") from None
         found[name] = symbol(name).number(value)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from psidp.cli import plain_values
 from psidp.guarantee import Guarantee
 from psidp.maths.notion import NAMES, OF_A_QUERY
 from psidp.maths.sensitivity import Adjacency, check_adjacency
@@ -95,7 +96,7 @@ def parse(text: str, adjacency: Adjacency = "add-remove", unit: str = "record") 
         if name.strip() in values:
             raise ValueError(f"a mechanism must name {name.strip()} once, got {text!r}.")
         try:
-            values[name.strip()] = float(number)
+            values[name.strip()] = plain_values.number(number)
         except ValueError:
             equals = ""
         if not equals:

@@ -7,11 +7,12 @@ right, goes to Typer as before; a number that Typer refuses is refused in our ow
 import re
 from typing import Any, get_args, get_origin
 
-__all__ = ["convert_plainly"]
+__all__ = ["convert_plainly", "number"]
 
 LONGEST = 40
 """Letters of a word that a refusal repeats."""
 THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+")
+WHOLE = re.compile(r"[+-]?[0-9]{16,4000}")
 DECIMAL = re.compile(r"[+-]?[0-9]*,[0-9]+")
 
 
@@ -76,8 +77,19 @@ def _one(kind: type, value: Any) -> Any:
     if type(value) is kind:
         return value
     if type(value) is str and kind in (float, int) and value.isascii():
-        return kind(value)
+        return number(value) if kind is float else int(value)
     raise TypeError(value)
+
+
+def number(word: str) -> float:
+    """A word as a float; a whole number that is no float as the int that it is, for the call to round to its side.
+
+    Examples:
+        >>> number("0.5"), number("9007199254740992"), number("9007199254740993")
+        (0.5, 9007199254740992.0, 9007199254740993)
+    """
+    nearest = float(word)
+    return nearest if not WHOLE.fullmatch(word) or (exact := int(word)) == nearest else exact
 
 
 def convert_plainly(command: Any, ctx: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from psidp.cli import options
+from psidp.cli import options, plain_values
 from psidp.cli.balance import in_words, plain
 from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
@@ -74,7 +74,7 @@ def value(
     parsed = [_parsed(word, integers) for word in words]
     if not parsed:
         raise ValueError("the value to release must be at least one number, got none.")
-    x = parsed[0] if len(parsed) == 1 else np.array(parsed)
+    x = parsed[0] if len(parsed) == 1 else parsed
     release = mechanism.release(x, integers=integers, **_payment(mechanism, purpose, retry_key, "value"))
     if as_json:
         return show_json(_described(release))
@@ -129,11 +129,11 @@ def _mechanism(
 ) -> GaussianMechanism:
     """The mechanism with a given sigma, or the one that meets a target."""
     paid: Any = {"ledger": Ledger(ledger) if ledger else None, "budget": budget}
-    target = {name: value for name, value in notions.items() if name != "sigma"}
+    target: Any = {name: value for name, value in notions.items() if name != "sigma"}
     sigma = notions.get("sigma")
     if sigma is None:
-        guarantee = options.chosen(adjacency, unit, target)
-        return GaussianMechanism.calibrate(sensitivity, guarantee=guarantee, grid=grid, **paid)
+        side = check_adjacency(adjacency)
+        return GaussianMechanism.calibrate(sensitivity, adjacency=side, unit=unit, grid=grid, **paid, **target)
     if target:
         raise ValueError(f"sigma must be given alone or left out: {', '.join(target)} chooses sigma as well.")
     return GaussianMechanism(sensitivity, sigma, check_adjacency(adjacency), unit, grid, **paid)
@@ -149,7 +149,7 @@ def _payment(mechanism: GaussianMechanism, purpose: str, retry_key: str, request
 def _parsed(word: str, integers: bool) -> Any:
     """A number from the command line."""
     try:
-        return int(word) if integers else float(word)
+        return int(word) if integers else plain_values.number(word)
     except ValueError:
         wanted = "a whole number" if integers else "a number"
         raise ValueError(f"the value to release must be {wanted}, got {word!r}.") from None

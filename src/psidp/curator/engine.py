@@ -204,12 +204,20 @@ def _parquet(ibis: Any, name: str, paths: Sequence[Path]) -> Any:
 def _through_arrow(connection: Any, name: str, paths: Sequence[Path]) -> None:
     """From now on the view reads the files through Arrow, columns in the types that they had; slower, and total."""
     columns = connection.con.execute(f"DESCRIBE {quoted(name)}").fetchall()
-    casts = ", ".join(f"TRY_CAST(c{i} AS {kind}) AS {quoted(column)}" for i, (column, kind, *_) in enumerate(columns))
+    casts = ", ".join(f"{_again(f'c{i}', kind)} AS {quoted(column)}" for i, (column, kind, *_) in enumerate(columns))
     places = ", ".join(f"c{i}" for i in range(len(columns)))  # names may differ by case alone
     connection.con.register("rows through Arrow", ParquetFile(*paths))
     connection.con.execute(
         f'CREATE OR REPLACE VIEW {quoted(name)} AS SELECT {casts} FROM "rows through Arrow" AS t({places})'
     )
+
+
+def _again(column: str, kind: str) -> str:
+    """A column of Arrow in the type that it had; spans of time are bytes to Arrow, and a question sees only whether
+    one is missing."""
+    if kind == "INTERVAL":
+        return f"CASE WHEN {column} IS NOT NULL THEN INTERVAL 0 DAY END"
+    return f"TRY_CAST({column} AS {kind})"
 
 
 def _alike(connection: Any, patterns: list[str]) -> bool:

@@ -4,13 +4,12 @@ And it cannot fail on any row: whether 1/(patient_id - 7) > 0 fails says, at no 
 is made anew, of types and operations in a list, each of which gives a value for every row on its engine.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from psidp.curator.comparison import MIRRORED, Side, UnfitError, among, compare, compare_sides, constant, missing, side
-from psidp.curator.condition_text import Node, parse, shorten
+from psidp.curator.condition_text import Joined, Node, parse, shorten
 from psidp.curator.derived import chosen, day_of, like, part, prefix
 from psidp.curator.engine import Engine
 from psidp.curator.native_types import Native
@@ -68,13 +67,26 @@ def condition(
 
 def in_words(table: Any, where: Any) -> str:
     """The condition as it was written, or the SQL of an expression; its beginning where it is long."""
+    return _in_words(table, where)[0]
+
+
+def _in_words(table: Any, where: Any) -> tuple[str, bool]:
+    """One condition in words, and whether it is an alternative, which "and" beside it would tear apart."""
     if isinstance(where, list | tuple):
-        return " and ".join(words for part in where if (words := in_words(table, part)))
+        pairs = [pair for part in where if (pair := _in_words(table, part))[0]]
+        if len(pairs) == 1:
+            return pairs[0]
+        return " and ".join(f"({words})" if either else words for words, either in pairs), False
     if isinstance(where, str):
-        return where.strip()
-    sql = str(table.get_backend().compile(table.select(said=_bound(table, where)))).removeprefix("SELECT ")
-    said = re.sub(r"\s+", " ", re.sub(r"[\"`]t[0-9]+[\"`]\.", "", sql.rpartition(" FROM ")[0].rpartition(" AS ")[0]))
-    return shorten(said)
+        node, _ = parse(where, table.columns, "where")
+        return where.strip(), isinstance(node, Joined) and node.word == "or"
+    from sqlglot import exp
+
+    backend = table.get_backend()
+    rule = backend.compiler.to_sqlglot(table.select(said=_bound(table, where))).expressions[0].this
+    for column in rule.find_all(exp.Column):
+        column.set("table", None)
+    return shorten(rule.sql(dialect=backend.dialect)), isinstance(rule, exp.Or | exp.Xor)
 
 
 def _parsed(table: Any, text: str, untyped: frozenset[str], seen: dict[Reading, None] | None) -> Any:

@@ -1,8 +1,8 @@
 """Frames of pandas and Polars as Arrow tables, by their types alone: no cell decides what its column is.
 
-In pandas one cell decides whether a column holds whole numbers, fractions, truth values, text or Python objects. All of
-these are text here, which a question reads as text or as the numbers or dates it asks for: one rule, whatever the rows
-hold. Each object becomes text by itself; what is no text, number, date or the like is missing.
+In pandas one cell decides whether a column holds whole numbers, fractions, truth values, instants, text or Python
+objects. All of these are text here, which a question reads as text or as the numbers or dates it asks for: one rule,
+whatever the rows hold. Each object becomes text by itself; what is no text, number, date or the like is missing.
 """
 
 import datetime
@@ -132,7 +132,7 @@ def _text(value: Any, kind: type) -> str | None:
     if issubclass(kind, bytes):
         return bytes.decode(value, "utf-8", "backslashreplace")
     if issubclass(kind, datetime.datetime):
-        return datetime.datetime.isoformat(value, " ")
+        return _instant(value)
     if issubclass(kind, datetime.date):
         return datetime.date.isoformat(value)
     if issubclass(kind, Decimal):
@@ -142,6 +142,13 @@ def _text(value: Any, kind: type) -> str | None:
     if issubclass(kind, np.integer | np.floating):
         return _text(value.item(), float if issubclass(kind, np.floating) else int)
     return str(value) if kind.__module__.split(".")[0] == "pandas" and not hasattr(value, "iloc") else None
+
+
+def _instant(value: datetime.datetime) -> str:
+    """An instant to the microsecond; one with a zone in UTC. As Arrow writes a column of them."""
+    zoned = value.tzinfo is not None
+    plain = value.astimezone(datetime.UTC).replace(tzinfo=None) if zoned else value
+    return datetime.datetime.isoformat(plain, " ", "microseconds") + "Z" * zoned
 
 
 def _from_pandas(source: Any, declared: Collection[str]) -> tuple[Any, frozenset[str]]:
@@ -158,23 +165,41 @@ def _from_pandas(source: Any, declared: Collection[str]) -> tuple[Any, frozenset
 
 
 def _is_plain(series: Any) -> bool:
-    """Whether it holds truth values or numbers of NumPy, which one cell would make another type of them."""
-    return isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf"
+    """Whether it holds truth values, numbers or instants, which one cell would make another type of them."""
+    return getattr(series.dtype, "kind", "") in "biufM" and (isinstance(series.dtype, np.dtype) or _is_zoned(series))
+
+
+def _is_zoned(series: Any) -> bool:
+    """Whether it holds pandas' own instants with a zone."""
+    return type(series.dtype).__name__ == "DatetimeTZDtype"
 
 
 def _column(series: Any, declared: bool) -> Any:
-    """A column in the type that its dtype has in Arrow, fractions as doubles; text where it has none."""
+    """A column in the type that its dtype has in Arrow, fractions as doubles; text where it has none, and instants."""
     import pyarrow as pa
 
     typed = series.dtype != object and str(series.dtype) != "category" and (_is_plain(series) or not declared)
+    typed = typed and getattr(series.dtype, "kind", "") != "m"  # spans of time are text, as the objects are
     try:
         kind = pa.Array.from_pandas(series.iloc[:0]).type if typed else None
         if kind is not None and not isinstance(kind, pa.BaseExtensionType):
             column = pa.Array.from_pandas(series)
+            if _is_plain(series) and pa.types.is_timestamp(kind):
+                return _instants(column)
             return column.cast(pa.float64()) if pa.types.is_floating(kind) else column
     except (pa.ArrowException, TypeError, ValueError, NotImplementedError):
         pass
     return _texts(series)
+
+
+def _instants(column: Any) -> Any:
+    """A column of instants as `_instant` writes each."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    zone = column.type.tz and "UTC"
+    finest = readable(column).cast(pa.timestamp(readable(column).type.unit, zone))
+    return pc.floor_temporal(finest, unit="microsecond").cast(pa.timestamp("us", zone)).cast(pa.string())
 
 
 def _texts(values: Iterable[Any]) -> Any:

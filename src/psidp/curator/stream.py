@@ -71,7 +71,7 @@ class Stream:
         self._windows = sorted({whole("windows", length) for length in windows})
         workload = Workload.together(calendar.periods, self._windows)
         store = LedgerStore(ledger, budget, name)
-        self._record = StreamRecord(store, self._asked(), workload, lambda: self._made(workload))
+        self._record = StreamRecord(store, self._asked(), workload, lambda: self._made(workload), self._parts)
 
     def __repr__(self) -> str:
         terms = f"every {self.calendar.every} since {self.calendar.since}, {self.participation}"
@@ -182,11 +182,14 @@ class Stream:
     def _groups(self) -> tuple[Key, ...]:
         return self._totals.rows.groups
 
+    def _parts(self) -> list[tuple[str, int, int]]:
+        """Each statistic, the norm of what a unit adds to a period, and its step."""
+        grids = self._totals.rows.grids
+        return [(a.name, grid.bound, grid.unit) for a, grid in zip(self._query.asks, grids, strict=True)]
+
     def _made(self, workload: Workload) -> StreamPlan:
         asks, terms = self._query.asks, self._query.guarantee
-        parts = [
-            (a.name, grid.bound, a.weight, grid.unit) for a, grid in zip(asks, self._totals.rows.grids, strict=True)
-        ]
+        parts = [(*part[:2], a.weight, part[2]) for a, part in zip(asks, self._parts(), strict=True)]
         return StreamPlan.made(parts, workload, self.participation, terms.psi, terms.adjacency, terms.unit)
 
     def _drawn(self, rows: Sequence[Sequence[int]], last: int) -> list[int]:

@@ -18,7 +18,7 @@ from typing import Any
 from psidp.ledger.names import check_name
 from psidp.symbols import check_text
 
-__all__ = ["BESIDE_THE_PRICE", "CLIPPED", "UNASKED", "UNITS", "WHO", "signed", "system_user"]
+__all__ = ["BESIDE_THE_PRICE", "CLIPPED", "UNASKED", "UNITS", "WHO", "priced", "signed", "system_user"]
 
 WHO = ("by", "table", "table_unit")
 UNITS = ("unit_column", "budget_unit_column", "same_unit")
@@ -36,6 +36,11 @@ def system_user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may run as a number that has no name
         return f"uid {os.getuid()}"
+
+
+def priced(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What has a part in an event's price."""
+    return {name: value for name, value in event.items() if name not in BESIDE_THE_PRICE}
 
 
 def signed(event: Mapping[str, Any], actor: str, table: str = "", table_unit: str = "") -> dict[str, Any]:

@@ -13,6 +13,7 @@ terms, and uses the approval up.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from shlex import quote
@@ -43,6 +44,9 @@ MOST = 64
 """Requests that may wait in one budget; each is part of every balance until it is used, denied or too old."""
 
 LONGEST_DAYS = 366.0
+
+DIGEST = re.compile(r" \[sha256 [0-9a-f]{64}\]\Z")
+"""What ends a question in an event; text in a condition may look like it, and does not end it."""
 
 LONGEST_EVENT = 8_000
 """Letters of an event that a refusal prints for the request to repeat."""
@@ -225,6 +229,6 @@ def _needed(entry: Proposed, mine: list[Asked]) -> ApprovalNeededError:
     words |= {"table": event.get("table", ""), "table-unit": event.get("table_unit", ""), "purpose": entry.purpose}
     words |= {"actor": event["by"]} | _released(event)
     flags = " ".join(f"--{name} {quote(value)}" for name, value in words.items() if value)
-    asked = " ".join(str(event.get("question", "")).partition(" [sha256 ")[0].split())
+    asked = " ".join(DIGEST.sub("", str(event.get("question", ""))).split())
     needed = Needed(entry.psi, entry.budget, 0, asked, flags)
     return ApprovalNeededError(needed.sentence(), event=plain_event(event), needed=needed)

@@ -5,9 +5,10 @@ single blanks. So nobody has a second name that looks the same. Entries of befor
 names are compared, never refused. Why, and what is left: docs/design/ledger.md.
 """
 
+import re
 import unicodedata
 from functools import lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from psidp.symbols import check_text
 
@@ -23,14 +24,28 @@ SCRIPTS = frozenset({
 SIGNS = frozenset(" 0123456789.,'-_@+&()/\\:#·’ʼʻ")
 ALIKE = ("LATIN", "GREEK", "CYRILLIC")
 """Scripts with letters in common to the eye; a word has letters of one of them only."""
+TOGETHER = (
+    frozenset({"CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA"}),
+    frozenset({"CJK", "IDEOGRAPHIC", "BOPOMOFO"}),
+    frozenset({"CJK", "IDEOGRAPHIC", "HANGUL"}),
+)
+"""Scripts that are written together. All other letters side by side are of one script: many have a ring like an o."""
+AFRICAN = frozenset("ɓɔɖɗəɛɣɲʒ")
+"""Small letters of orthographies among those of phonetics, which are copies of Latin ones: U+1D0F is another o."""
 UNSEEN = ("FILLER", "VARIATION SELECTOR", "GRAPHEME JOINER", "INHERENT", "BLANK", "NULL NOTEHEAD")
 """Words in the Unicode names of characters that show nothing, although they count as letters, marks or symbols."""
 LOOKS = str.maketrans(
-    "авекмнорстухіјѕԁһԛԝӏ" "αβεζηικμνορτυχ" "ıɑɡ" "’ʼʻ",
-    "abekmhopctyxijsdhqwl" "abezhikmnoptyx" "iag" "'''",
+    "авекмнорстухіјѕԁһԛԝӏ" "αβεζηικμνορτυχ" "օոսհյցզլ" "カニロエタハトーヘ" "یىکہە"
+    "ıɑɡƅȷƿǝɖð" "ĸᴀʙᴄᴅᴇɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ" "’ʼʻ",
+    "abekmhopctyxijsdhqwl" "abezhikmnoptyx" "onuhjgql" "力二口工夕八卜一へ" "ييكهه"
+    "iagbjpəđđ" "kabcdeghijklmnoprstuvwyz" "'''",
     "\u0640",  # a stroke that only makes an Arabic word longer
 )  # fmt: skip
-"""Letters of other scripts, and the Latin ones that they look like, small or large."""
+"""Letters, and the ones that they look like, small or large: those of another script or of phonetics."""
+SMALL = str.maketrans("ηνυγωϲпг", "nvuywcnr")
+"""Letters whose small form looks like another letter than their large form does."""
+DOTTED = re.compile("(?<=[ij])\u0307")
+"""A dot above a letter that has one already."""
 
 
 def check_name(what: str, name: str) -> str:
@@ -69,10 +84,14 @@ def _first_wrong(text: str) -> str:
 
 
 def _mixed(text: str) -> str:
-    """The first word with letters of two of the scripts that look alike, in words."""
+    """The first word with letters of two of the scripts that look alike, or of any two side by side, in words."""
     for word in text.split():
         if len({script for letter in word if (script := _script(letter)) in ALIKE}) > 1:
             return f"letters of two alphabets in {word!a}"
+        for _, run in groupby(word, lambda letter: letter in SIGNS):
+            scripts = {script for letter in run if (script := _script(letter)) in SCRIPTS} - {"COMBINING"}
+            if len(scripts) > 1 and not any(scripts <= written for written in TOGETHER):
+                return f"letters of two alphabets in {word!a}"
     return ""
 
 
@@ -83,13 +102,22 @@ def same_person(one: str, other: str) -> bool:
         >>> same_person("bob", " BOB"), same_person("bob", "rob"), same_person("bob", "b\\N{CYRILLIC SMALL LETTER O}b")
         (True, False, True)
     """
-    return one == other or _plainly(one) == _plainly(other)
+    return one == other or not _looks(one).isdisjoint(_looks(other))
 
 
-def _plainly(name: str) -> str:
-    """A name as it is compared: what is seen of it, in small Latin letters where it looks like them."""
-    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold()).translate(LOOKS)
-    return "".join(letter for letter in folded if unicodedata.category(letter)[0] not in "ZC" and not _unseen(letter))
+def _looks(name: str) -> set[str]:
+    """A name as it is compared: what it looks like in large letters, in small ones, and as it is written."""
+    text = unicodedata.normalize("NFKC", name)
+    small = text.casefold().translate(SMALL)
+    written = "".join(letter.translate(SMALL) if letter == letter.lower() else letter for letter in text)
+    return {_plainly(reading) for reading in (text, small, written)}
+
+
+def _plainly(text: str) -> str:
+    """What is seen of a text, in small Latin letters where it looks like them."""
+    folded = unicodedata.normalize("NFKD", text.casefold()).translate(LOOKS)
+    seen = (letter for letter in folded if unicodedata.category(letter)[0] not in "ZC" and not _unseen(letter))
+    return DOTTED.sub("", "".join(seen))
 
 
 def _shown(letter: str) -> bool:
@@ -97,6 +125,8 @@ def _shown(letter: str) -> bool:
     kind, script = unicodedata.category(letter), _script(letter)
     if script == "HANGUL":
         return "\uac00" <= letter <= "\ud7a3"  # whole syllables; their parts compose to them
+    if script == "LATIN" and not (letter < "\u0250" or "\u1e00" <= letter <= "\u1eff" or letter in AFRICAN):
+        return False
     cased = kind in ("Lu", "Ll", "Lt") or script != "LATIN"  # the others look like strokes, such as U+01C0
     return kind in ("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc") and cased and script in SCRIPTS and not _unseen(letter)
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any, Protocol, get_args
 
 from psidp.guarantee import Guarantee
+from psidp.ledger.actor import priced
 from psidp.ledger.approvals import Proposed
 from psidp.ledger.balance import Balance
 from psidp.ledger.budget import Budget, period_of
@@ -19,7 +20,7 @@ from psidp.ledger.entry import NOTES, Entry, State, canonical, moment
 from psidp.ledger.event import KNOWN_PRICES, RUNS, agrees
 from psidp.ledger.names import same_person
 
-__all__ = ["SLACK", "Past", "check", "is_known", "stopped_everywhere"]
+__all__ = ["SLACK", "Past", "check", "is_known", "same_price", "stopped_everywhere"]
 
 SLACK = timedelta(minutes=5)
 """How far a clock may be behind the last entry, as clocks of several machines are, before the ledger refuses."""
@@ -149,8 +150,16 @@ def _check_key(entry: Proposed, past: Past) -> None:
     for other in past.under_key(entry.budget, entry.key):
         if other.request != entry.request:
             raise ValueError(f"its key is that of another request, in entry {other.id}.")
+        if entry.state == other.state == "spent" and not same_price(entry, Proposed.again(other)):
+            raise ValueError(f"its key is that of a spend at another price, entry {other.id}.")
         if other.state == "answered":
             raise ValueError(f"its key is answered already, in entry {other.id}.")
+
+
+def same_price(one: Proposed, other: Proposed) -> bool:
+    """Whether two spends cost the same, of the same part of the data, for the same event."""
+    paid, again = ((spend.psi, spend.kappa, spend.partition, canonical(priced(spend.event))) for spend in (one, other))
+    return paid == again
 
 
 def _renewed(entry: Proposed, before: Balance | None, past: Past) -> None:

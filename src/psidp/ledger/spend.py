@@ -9,7 +9,7 @@ from typing import Any, Self
 from psidp.errors import ApprovalNeededError, BudgetPausedError, KeyConflictError, LedgerError
 from psidp.guarantee import Guarantee
 from psidp.ledger.access import Access
-from psidp.ledger.actor import BESIDE_THE_PRICE
+from psidp.ledger.actor import priced
 from psidp.ledger.approvals import Proposed
 from psidp.ledger.balance import paused
 from psidp.ledger.cost import Cost
@@ -17,6 +17,7 @@ from psidp.ledger.entry import Entry, digest
 from psidp.ledger.json_value import from_json, to_json
 from psidp.ledger.log import EntryLog
 from psidp.ledger.requests import denial
+from psidp.ledger.rules import same_price
 from psidp.ledger.unit_column import said
 
 __all__ = ["Spend", "noted_by", "request_digest"]
@@ -135,7 +136,7 @@ class Spend:
         """The answer under the same key, if there is one; a different request is refused."""
         answer = None
         for entry in log.under_key(self.budget, self.retry_key):
-            if entry.request != self.request:
+            if entry.request != self.request or not self._paid_alike(entry):
                 raise KeyConflictError(
                     f"retry_key {self.retry_key!r} of budget {entry.budget!r} was used for another request, in entry "
                     f"{entry.id}; nothing was spent and nothing released. Use a new key for a new request. Where an "
@@ -144,6 +145,10 @@ class Spend:
                 )
             answer = answer or (entry if entry.state == "answered" else None)
         return answer
+
+    def _paid_alike(self, entry: Entry) -> bool:
+        """Whether an entry under the key is no spend, or one of this price: `request` is what its writer claims."""
+        return entry.state != "spent" or same_price(Proposed.again(entry), self._proposed())
 
     def _stored(self, log: EntryLog, text: str) -> Entry:
         """The answer that is stored: this one, or the first, where two asked at once."""
@@ -170,6 +175,5 @@ def noted_by(spend: Mapping[str, Any], note: dict[str, Any]) -> dict[str, Any]:
 
 def request_digest(request: Any, guarantee: Guarantee, event: Mapping[str, Any], partition: str) -> str:
     """What makes two requests the same: what was asked, at which price, of which part of the data."""
-    priced = {name: value for name, value in event.items() if name not in BESIDE_THE_PRICE}
-    asked = {"request": request, "event": priced, "partition": partition} | guarantee.to_dict()
+    asked = {"request": request, "event": priced(event), "partition": partition} | guarantee.to_dict()
     return digest(asked)

@@ -57,6 +57,21 @@ def _evaluate(psi: Array, epsilon: Array) -> tuple[Point, Array, Array]:
     return point, 0.5 * square, select(square < 1e30, 0.5 * rest + a * a_rest, 0.0)
 
 
+def _log_of_difference(point: Point, psi: Array, epsilon: Array) -> Array:
+    """log D, where D itself underflows too: there psi is so small that D is proportional to it."""
+    lost = (point.D < 1e-290) & (psi > 0.0) & (psi < 1.0) & (epsilon < np.inf)
+    if not lost.any():
+        return np.log(point.D)
+    a = np.maximum(point.a, 1e3)
+    far = np.log1p(-3.0 / a / a) - 2.0 * np.log(a)
+    slope = select(
+        point.a > 1e3,
+        far,
+        np.log(mills_difference(np.minimum(point.a, 1e3), np.minimum(point.a, 1e3), 1e-30 + 0.0 * psi)) - log(1e-30),
+    )
+    return select(lost, np.log(np.maximum(psi, TINY)) + slope, np.log(np.maximum(point.D, TINY)))
+
+
 def _offset(psi: Array, epsilon: Array) -> tuple[Array, Array]:
     """a = epsilon/psi - psi/2 = (2 epsilon - psi^2)/(2 psi) as the unrounded sum of two floats."""
     square, square_rest = _product(psi, psi)
@@ -160,7 +175,7 @@ def log_delta_from_psi(psi: Array, epsilon: Array) -> Array:
         As delta_from_psi.
     """
     point, square, rest = _evaluate(select(psi > 0.0, psi, 1.0), epsilon)
-    tail = (np.log(point.D) - LOG_SQRT_2PI - rest) - square
+    tail = (_log_of_difference(point, psi, epsilon) - LOG_SQRT_2PI - rest) - square
     tail = tail * (1.0 - 6.0 * UNIT) + _slack(psi)
     if point.complement.any():
         small = np.exp(-square) * (1.0 - rest) / SQRT_2PI * point.D * (1.0 - COMPLEMENT_SLACK)

@@ -56,6 +56,7 @@ def epsilon_from_psi(psi: Array, delta: Array) -> Array:
     m, _ = _solve_m(safe, delta, 0.0 * delta, 1.0 - delta)
     epsilon = safe * m
     epsilon += EPSILON_SLACK * UNIT * (epsilon + safe)
+    epsilon += select(epsilon < 1e-290, 16.0 * TINY, 0.0)  # where floats have no relative slack
     epsilon = select((delta > 0.0) & (psi < 1e150), epsilon, np.inf)  # psi^2 overflows soon after
     zero = m == 0.0
     if zero.any():
@@ -91,6 +92,7 @@ def epsilon_from_log_delta(psi: Array, log_delta: Array) -> Array:
     m, slope = _solve_m(safe, 1.0 + 0.0 * safe, log_delta, np.maximum(-np.expm1(log_delta), TINY))
     epsilon = safe * m
     epsilon += EPSILON_SLACK * UNIT * (epsilon + safe * (1.0 + np.abs(log_delta / slope)))
+    epsilon += select(epsilon < 1e-290, 16.0 * TINY, 0.0)
     epsilon = select((epsilon >= 0.0) & (log_delta > -np.inf) & (psi < 1e150), epsilon, np.inf)
     zero = m == 0.0
     if zero.any():
@@ -202,6 +204,7 @@ def psi_from_epsilon_delta(epsilon: Array, delta: Array) -> Array:
     inflection = np.sqrt(2.0 * epsilon)
     below = delta <= inflection / (inflection + G) * (G / SQRT_2PI)  # of delta there, to five per cent
     psi = _by_road(below, (delta < 0.3) | ((delta < 0.46) & (epsilon < 1.0)), epsilon, delta) * (1.0 - PSI_SLACK * UNIT)
+    psi = select(psi < 1e-290, np.maximum(psi - 16.0 * TINY, 0.0), psi)  # where floats have no relative slack
     psi = select((delta < 1.0) & finite, psi, np.inf)
     return select(delta > 0.0, psi, 0.0)
 

@@ -81,7 +81,9 @@ class Counter:
         store: StreamStore = MemoryStore() if ledger is None else LedgerStore(ledger, budget, name)
         promise = self.participation.to_dict()
         asked = {"psi": self.psi, "periods": workload.periods, "bound": self.bound, "windows": lengths} | promise
-        self._record = StreamRecord(store, asked, workload, lambda: self._made(workload))
+        self._record = StreamRecord(
+            store, asked, workload, lambda: self._made(workload), lambda: [("total", self.bound, 0)]
+        )
         self._totals: list[int] = []
 
     def __repr__(self) -> str:

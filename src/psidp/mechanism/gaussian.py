@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from sys import float_info
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -20,7 +19,6 @@ from psidp.symbols import nullable, symbol
 
 __all__ = ["GaussianMechanism"]
 
-MOST = float_info.max
 FORM = "psidp-release-1"
 
 
@@ -118,6 +116,8 @@ class GaussianMechanism:
         """
         asked: dict[str, Any] = {"psi": psi, **notions, "adjacency": adjacency, "unit": unit}
         terms = {name: value for name, value in asked.items() if value is not None}
+        if psi is not None:
+            terms["psi"] = symbol("psi").at_most(psi)  # a target here, and not a loss
         if guarantee is None:
             guarantee = Guarantee.gaussian(**terms)
         elif terms:
@@ -194,7 +194,8 @@ class GaussianMechanism:
             if integers:
                 raise TypeError("integers=True must be used with whole numbers in, got an array of floats.")
             _refuse_unless_fits(out, array)
-            return lambda: _plain(noise.add(array, out))
+            beside = _whole_beside_floats(x)
+            return lambda: _plain(_with_whole(noise, noise.add(array, out), beside))
         if out is not None:
             raise TypeError("out must be used with arrays of floats, got whole numbers in.")
         totals = np.minimum(array, np.uint64(LARGEST)) if array.dtype == np.uint64 else array
@@ -236,11 +237,33 @@ def _listed(x: Any) -> NDArray[Any]:
     choice depends on how large they are, so that a refusal or another type would reveal data."""
     leaves = np.array(x, dtype=object)
     kinds = {type(leaf) for leaf in leaves.flat}
-    if kinds == {int}:
-        return np.array([min(max(n, -LARGEST), LARGEST) for n in leaves.flat], np.int64).reshape(leaves.shape)
-    if kinds == {int, float}:
-        return np.array([min(max(n, -MOST), MOST) for n in leaves.flat], np.float64).reshape(leaves.shape)
-    return np.asarray(x)
+    whole = {kind for kind in kinds if issubclass(kind, int | np.integer) and not issubclass(kind, bool)}
+    if not (whole and all(issubclass(kind, float | np.float16 | np.float32) for kind in kinds - whole)):
+        return leaves if bool in kinds else np.asarray(x)
+    if whole == kinds:
+        return np.array([min(max(int(n), -LARGEST), LARGEST) for n in leaves.flat], np.int64).reshape(leaves.shape)
+    # Whole ones beside floats are drawn apart, as they are: as floats, two that differ by 1 could differ by 2.
+    return np.array([0.0 if type(n) in whole else float(n) for n in leaves.flat], np.float64).reshape(leaves.shape)
+
+
+def _whole_beside_floats(x: Any) -> tuple[NDArray[np.bool_], NDArray[np.int64]] | None:
+    """Where a list of floats has whole numbers, by their types, and these; None where it has none."""
+    if not isinstance(x, list | tuple):
+        return None
+    leaves = np.array(x, dtype=object)
+    places = np.array([isinstance(leaf, int | np.integer) for leaf in leaves.flat], bool).reshape(leaves.shape)
+    totals = [min(max(int(n), -LARGEST), LARGEST) for n in leaves[places]]
+    return (places, np.array(totals, np.int64)) if places.any() else None
+
+
+def _with_whole(
+    noise: RoundedGaussian, drawn: NDArray[Any], beside: tuple[NDArray[np.bool_], NDArray[np.int64]] | None
+) -> NDArray[Any]:
+    """What was drawn, with the whole numbers at their places."""
+    if beside is not None:
+        places, totals = beside
+        drawn[places] = noisy_totals(noise, totals)
+    return drawn
 
 
 def _packed(value: Any) -> Any:

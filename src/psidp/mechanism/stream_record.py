@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from psidp.errors import KeyConflictError
 from psidp.mechanism.stream_plan import StreamPlan
 from psidp.mechanism.stream_store import Draw, StreamStore
 from psidp.strategies import Workload
@@ -17,13 +18,15 @@ class StreamRecord:
 
     Args:
         store: where it is kept. asked: what makes two streams the same, as plain values. workload: the questions.
-        make: the plan, where none is stored; optimised here, and stored by `open`.
+        make: the plan, where none is stored; optimised here, and stored by `open`. parts: each statistic, the norm of
+        what a unit adds to a period, and its step.
     """
 
     store: StreamStore
     asked: Mapping[str, Any]
     workload: Workload
     make: Callable[[], StreamPlan]
+    parts: Callable[[], list[tuple[str, int, int]]]
     _plan: StreamPlan | None = None
     _open: bool = False
     _released: list[list[int]] = field(default_factory=list)
@@ -89,4 +92,13 @@ class StreamRecord:
         self._plan, self._open = self._read(stored), True
 
     def _read(self, event: Mapping[str, Any]) -> StreamPlan:
-        return StreamPlan.from_event(event, self.workload)
+        """The plan of an opening; refused where it says less of what a unit adds than what is asked for."""
+        plan = StreamPlan.from_event(event, self.workload)
+        promise = plan.choice.participation.to_dict()
+        asked = {name: self.asked[name] for name in ("at_most", "apart", "each") if name in self.asked}
+        if (promise, [(part.statistic, part.norm, part.step) for part in plan.parts]) != (asked, self.parts()):
+            raise KeyConflictError(
+                "the stream was opened with a noise for units that add less than those that are asked for; nothing was "
+                "released. Use a new name, and ask who wrote the entry that opened it."
+            )
+        return plan

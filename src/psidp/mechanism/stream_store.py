@@ -12,6 +12,7 @@ from psidp.errors import KeyConflictError
 from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 from psidp.ledger.entry import Entry
+from psidp.ledger.event import agrees
 from psidp.ledger.json_value import from_json
 from psidp.ledger.ledger import Ledger
 from psidp.ledger.spend import request_digest
@@ -114,6 +115,7 @@ class LedgerStore:
                 f"{self._paid.id}{_difference(before, asked)}; nothing was spent and nothing released. "
                 "Use a new name for a new stream."
             )
+        self._check_paid(self._paid, event)
         return event
 
     def stored(self) -> Mapping[str, Any] | None:
@@ -125,6 +127,15 @@ class LedgerStore:
         event = self._opened.details()
         check_form(event.get("form"), FORM, f"stream {self._name!r}")
         return event
+
+    def _check_paid(self, spend: Entry, event: Mapping[str, Any]) -> None:
+        """Refuse an opening that did not pay for the noise that it says: all periods rely on it."""
+        price = Guarantee(spend.psi, spend.kappa, self._nothing.adjacency, self._nothing.unit)
+        if event.get("kind") != "strategy" or not agrees(event, price):
+            raise KeyConflictError(
+                f"stream {self._name!r} of budget {self._budget!r} was not paid for by entry {spend.id}, which has its "
+                "key; nothing was spent and nothing released. Use a new name, and ask who wrote the entry."
+            )
 
     def open(self, guarantee: Guarantee, event: Mapping[str, Any], purpose: str) -> Mapping[str, Any]:
         """The event that opened the stream: this one, or the first, where somebody was faster."""

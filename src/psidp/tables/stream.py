@@ -86,7 +86,10 @@ class Stream:
     def __post_init__(self) -> None:
         payment = self.question.curator.payment
         store = LedgerStore(payment.ledger, payment.budget, self.name)
-        self._record = StreamRecord(store, self._asked(store), self.layout.workload, lambda: self.layout.plan(self.priced))
+        asked, layout, priced = self._asked(store), self.layout, self.priced
+        self._record = StreamRecord(
+            store, asked, layout.workload, lambda: layout.plan(priced), lambda: layout.parts(priced)
+        )
 
     @property
     def question(self) -> StreamQuestion:

@@ -71,10 +71,13 @@ BEGIN
         WHEN 'year' THEN to_char(NEW.time::timestamptz AT TIME ZONE 'UTC', 'YYYY')
     END;
     IF NEW.key <> '' THEN
-        EXECUTE format('SELECT request, max(CASE WHEN state = ''answered'' THEN id END) AS answer FROM %s WHERE budget = $1 AND key = $2 AND key <> '''' GROUP BY request ORDER BY request = $3 LIMIT 1', entries)
-            INTO earlier USING NEW.budget, NEW.key, NEW.request;
+        EXECUTE format('SELECT request, max(CASE WHEN state = ''answered'' THEN id END) AS answer, bool_or(state = ''spent'' AND (psi, kappa, partition) <> ($4, $5, $6)) AS other FROM %s WHERE budget = $1 AND key = $2 AND key <> '''' GROUP BY request ORDER BY request = $3 LIMIT 1', entries)
+            INTO earlier USING NEW.budget, NEW.key, NEW.request, NEW.psi, NEW.kappa, NEW.partition;
         IF earlier.request <> NEW.request OR (earlier.answer IS NOT NULL AND NEW.state IN ('spent', 'answered')) THEN
             RAISE EXCEPTION 'the key % was used for another request, or is answered', NEW.key USING ERRCODE = '42501';
+        END IF;
+        IF NEW.state = 'spent' AND earlier.other THEN
+            RAISE EXCEPTION 'the key % was used for a spend at another price', NEW.key USING ERRCODE = '42501';
         END IF;
     END IF;
     IF NEW.state IN ('answered', 'withheld', 'interrupted') THEN

@@ -90,8 +90,8 @@ def in_words(event: Event) -> str:
         return f"DP-SGD with random allocation: {epochs} of {event.batches:,} batches, {noise}"
     shown = f"DP-SGD with {event.sampling} sampling: {event.steps:,} steps at rate {event.sampling_rate:.6g}, {noise}"
     if event.group > 1:
-        whom = "" if event.unit.startswith("group of") else f" per {event.unit}"
-        shown += f", at most {event.group} records{whom or ' together'}"
+        own = event.unit == f"group of {event.group} records"  # the name that such a run gives itself
+        shown += f", at most {event.group} records {'together' if own else f'per {event.unit}'}"
     if event.truncated_batch_size is not None:
         shown += f", batches of at most {event.truncated_batch_size:,} out of {event.dataset_size:,} records"
     return shown

@@ -162,7 +162,7 @@ def _not_promised(card: Card) -> tuple[str, ...]:
     """What a reader might take for promised and is not."""
     scope, unit = card.scope, card.guarantee.unit
     inside = "whoever keeps the data sees it as it is." if scope.trust_model == CENTRAL else f"{scope.trust_model}."
-    said = [*(scope.not_covered or ["anything else published from the same data"]), f"Insiders: {inside}"]
+    said = [*(scope.not_covered or ["Anything else published from the same data."]), f"Insiders: {inside}"]
     if card.promise.odds_multiplier(0.01) < float("inf"):
         said.append("The 1 in 100: in one of 100 releases a suspicion may grow more than is said above.")
     said.append(f"General findings: what the numbers say of all can be held against each {unit}, in the data or not.")

@@ -1,7 +1,7 @@
 // The first page of the privacy card, in the words of psidp/present/card/front.py: for a page that has no library behind it.
 
 import { advantageFromPsi } from "./attack.js";
-import { perThousand, plain, up } from "./digits.js";
+import { perThousand, up } from "./digits.js";
 import { article, sentences } from "./words.js";
 
 const STYLE = "body{font:11pt/1.45 system-ui,sans-serif;color:#1b1d22;background:#fff;max-width:180mm;margin:0 auto;padding:8mm}" +
@@ -54,7 +54,7 @@ export function frontPage({ psi, unit, sigma }, deployments, date) {
       `General findings: what the numbers say of all can be held against each ${unit}, in the data or not.`,
     ],
     "How far off the numbers are": [
-      `the number: off by about ${plain(sigma, 3)} (95 of 100 times by less than ${plain(WIDER * sigma, 3)}). This is the noise alone.`,
+      `the number: with a chance of 95 in 100 the truth is within ${up(WIDER * sigma, 3)} to either side.`,
     ],
     "Has anybody checked it?": [
       "Ledger: none given. A ledger is the record of what each release cost. Nothing here shows that every release was counted.",
