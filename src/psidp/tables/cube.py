@@ -348,7 +348,8 @@ def _measure(ask: Ask, contribution: Contribution, source: Source) -> Ask:
     if measure.chooses_bounds:
         raise ValueError(f"bounds of {ask.name!r} must be given in a cube, whose noise is planned before any row.")
     measure.check(source.schema)
-    if not measure.summed:
+    vector = measure.vector
+    if vector.edges or vector.within is not None or vector.once or measure.simultaneous:
         raise ValueError(
             f"a cube must measure sums over rows, such as count, sum, mean, got {ask.name!r}. Ask for it in a release."
         )

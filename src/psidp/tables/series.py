@@ -18,8 +18,8 @@ from psidp.tables.answer import unpacked
 from psidp.tables.ask import Ask
 from psidp.tables.calendar import Calendar
 from psidp.tables.contribution import NormBound
+from psidp.tables.counted import flags_of
 from psidp.tables.estimate import Cells
-from psidp.tables.stream_words import flags_of
 
 __all__ = ["Published", "Series", "stored_numbers"]
 
