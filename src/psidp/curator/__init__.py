@@ -1,1 +1,0 @@
-"""Private statistics from tables: queries, clipping in SQL, answers. This floor knows nothing of screens."""
