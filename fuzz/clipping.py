@@ -6,42 +6,42 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-import ibis
 import pyarrow as pa
 
 from psidp import Curator, ask
-from psidp.curator.row_sql import Coordinate
+from psidp.tables.contribution import NormBound
+from psidp.tables.sources import open_source
+from psidp.tables.vector import Coordinate, Vector
 from reference.bounded_totals import totals as oracle
-from reference.curator_tables import AGGREGATES, KNOWN, SCHEMA, engine_totals, lattice, own, random_table, without_zeros
+from reference.odd_tables import ASKS, SCHEMA, VALUES, engine_totals, grid_of, own, random_table, without_zeros
 
+TABLES = 20
 BATCH = SCHEMA.append(pa.field("t", pa.int64()))
 
 
 def explore(random: Random) -> None:
     """A batch of random tables against the oracle, every unit's norm, and the mean of equal values."""
-    tables = [random_table(random) for _ in range(20)]
+    tables = [random_table(random) for _ in range(TABLES)]
     rows = [row | {"t": t, "u": own(row["u"], t)} for t, table in enumerate(tables) for row in table]
-    connection = ibis.duckdb.connect(threads=1)
+    source = open_source(pa.Table.from_pylist(rows, BATCH))
     try:
-        connection.con.register("batch", pa.Table.from_pylist(rows, BATCH))
-        aggregate = random.choice(AGGREGATES)
-        grid = lattice(aggregate, random.choice([1.0, 1.3, 4.0, 100.0]))
-        _compare(connection.table("batch"), rows, aggregate, grid)
+        asked = random.choice(ASKS)
+        _compare(source, rows, asked, grid_of(asked, random.choice([1.0, 1.3, 4.0, 100.0])))
     finally:
-        connection.disconnect()
+        source.close()
     _equal_values(random)
 
 
-def _compare(table: Any, rows: list[dict[str, Any]], aggregate: Any, grid: Any) -> None:
+def _compare(source: Any, rows: list[dict[str, Any]], asked: Any, grid: Any) -> None:
     """The engine's totals are the oracle's; and no unit alone is beyond the bound."""
-    KNOWN.clear()  # SQL of an earlier round
-    found = engine_totals(table, "u", ("t", "g", "h"), [(aggregate, grid)])[aggregate]
-    expected = without_zeros(oracle(rows, "u", ("t", "g", "h"), aggregate, grid))
-    assert found == expected, f"totals of {aggregate} on {grid} differ from plain Python's for {rows}"
+    values = VALUES | {"t": tuple(range(TABLES))}
+    found = engine_totals(source, "u", ("t", "g", "h"), [(asked, grid)], values)[asked]
+    expected = without_zeros(oracle(rows, "u", ("t", "g", "h"), asked, grid))
+    assert found == expected, f"totals of {asked} on {grid} differ from plain Python's for {rows}"
     for unit in {row["u"] for row in rows} - {None}:
         mine = [row for row in rows if row["u"] == unit]
-        square = sum(x * x for total in oracle(mine, "u", ("g", "h"), aggregate, grid).values() for x in total)
-        assert square <= grid.bound**2, f"unit {unit} adds {square} > {grid.bound}^2 under {aggregate} for {mine}"
+        square = sum(x * x for total in oracle(mine, "u", ("g", "h"), asked, grid).values() for x in total)
+        assert square <= grid.bound**2, f"unit {unit} adds {square} > {grid.bound}^2 under {asked} for {mine}"
 
 
 def _equal_values(random: Random) -> None:
@@ -50,22 +50,20 @@ def _equal_values(random: Random) -> None:
     contribution = random.choice([1.0, 3.0, 50.0])
     n = units * each
     table = pa.table({"who": [i % units for i in range(n)], "x": [value] * n})
-    (row,) = Curator(table, "who").release(
-        ask.mean("x", 0, 100), psi=1e9, contribution=contribution, clipping_share=0.0
-    )
-    said = f"{units} units with {each} rows of {value} each have mean {row['value']} at contribution {contribution}"
-    assert abs(row["value"] - value) < 1e-3, said
+    question = Curator(table, "who").ask(ask.mean("x", 0, 100), contribution=contribution, clipping_share=0.0)
+    (row,) = question.release(psi=1e9)
+    words = f"{units} units with {each} rows of {value} each have mean {row['value']} at contribution {contribution}"
+    assert abs(row["value"] - value) < 1e-3, words
 
 
-def _clamped(self: Coordinate, total: Any) -> Any:
+def _clamped(self: NormBound, total: str, vector: Vector, coordinate: Coordinate) -> str:
     """What a cell was in version 0.1: each entry clamped to the bound before the norm is taken."""
-    bound = self.lattice.bound
-    if self.aggregate.kind == "units":
-        return ibis.literal(min(self.weight, bound), "int64").cast("!int64")
-    amount = (total if self.power else total * self.weight).cast("!int64")
-    return ibis.cases((amount >= bound, bound), (amount <= -bound, -bound), else_=amount).cast("!int64")
+    bound, row = self.grid.bound, self.row(vector) if coordinate.counts else 1
+    if coordinate.once:
+        return f"CAST({min(row, bound)} AS BIGINT)"
+    return f"CAST(greatest(-{bound}, least({bound}, {total} * {row})) AS BIGINT)"
 
 
 RELAPSES: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "entries clamped before the norm": lambda: patch.object(Coordinate, "of_unit", _clamped),
+    "entries clamped before the norm": lambda: patch.object(NormBound, "cell", _clamped),
 }

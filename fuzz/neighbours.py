@@ -11,13 +11,10 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-import ibis
-
 import postgres
 import sparks
-from psidp.curator import contribution_sql
-from psidp.curator.distinct_sql import WHOLE, DistinctTotals
-from psidp.curator.row_sql import whole
+from fuzz.distinct import whole_weights
+from psidp.tables.contribution import NormBound, RowBound
 from reference import feature_tables as features
 
 __all__ = ["RELAPSES", "explore", "on_engine", "servers"]
@@ -44,16 +41,16 @@ def on_engine(engine: str, connection: Any, rows: list[dict[str, Any]], names: l
     curator = features.curator_of(table)
     for name in names:
         question = features.QUESTIONS[name]
-        asked = features.asked_of(curator, question, tables)
-        found, plain = features.integers(curator, asked), features.expected(asked, question, rows)
-        for aggregate, (totals, bound) in found.items():
+        priced = features.priced_of(curator, question, tables)
+        found, plain = features.integers(priced), features.expected(priced, question, rows)
+        for measure, (totals, bound) in found.items():
             shared = {key: total for key, total in totals.items() if key[0] < 2 * pairs}
-            apart = [key for key in shared.keys() | plain[aggregate].keys()
-                     if shared.get(key) != plain[aggregate].get(key)]  # fmt: skip
-            assert not apart, f"{engine}: {aggregate} of {name} is not plain Python's in {sorted(map(str, apart))[:3]}"
+            apart = [key for key in shared.keys() | plain[measure].keys()
+                     if shared.get(key) != plain[measure].get(key)]  # fmt: skip
+            assert not apart, f"{engine}: {measure} of {name} is not plain Python's in {sorted(map(str, apart))[:3]}"
             for pair in range(tables // 2):
                 assert features.moved(totals, pair) <= bound**2, (
-                    f"{engine}: pair {pair} moves {aggregate} of {name} beyond its bound"
+                    f"{engine}: pair {pair} moves {measure} of {name} beyond its bound"
                 )
     if engine == "duckdb":
         curator.dispose()
@@ -71,30 +68,27 @@ def servers() -> dict[str, Callable[[], Any]]:
 
 @cache
 def _postgres() -> Any:
+    import psycopg
+
     server = postgres.Server()
     server.__enter__()
     atexit.register(server.__exit__)
-    connection = ibis.connect(server.place("neighbours"))
-    atexit.register(connection.disconnect)
+    connection = psycopg.connect(server.place("neighbours"), autocommit=True)
+    atexit.register(connection.close)
     return connection
 
 
 def spark() -> Any:
-    """Ibis on the session of this process, begun where there is none; Spark ends it with the process."""
-    return ibis.pyspark.connect(sparks.session())
+    """The session of this process, begun where there is none; it ends with the process."""
+    return sparks.session()
 
 
-def _whole_weights(self: DistinctTotals, m: Any) -> Any:
-    """Every value of a unit counted fully, however many it has."""
-    return m * whole(0) + whole(WHOLE)
-
-
-def _unclipped(square: Any, quotient: Any, lattice: Any) -> Any:
+def _unclipped(self: NormBound, size: str, quotient: str, dialect: Any) -> str:
     """Every unit's vector as it is."""
-    return quotient * whole(0) + whole(1 << 30)
+    return str(self.full)
 
 
 RELAPSES: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "units count for all their values": lambda: patch.object(DistinctTotals, "_weight", _whole_weights),
-    "units are not clipped": lambda: patch.object(contribution_sql, "_weight", _unclipped),
+    "units count for all their values": lambda: patch.object(RowBound, "weight", whole_weights),
+    "units are not clipped": lambda: patch.object(NormBound, "weight", _unclipped),
 }
