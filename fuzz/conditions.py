@@ -126,7 +126,7 @@ def _of_any_year(value: Any) -> Any:
 
 
 RELAPSES: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "constants between two values": lambda: patch.object(reader.comparing, "compare", _as_the_engine_reads_it),
+    "constants between two values": lambda: patch.object(compare, "compare", _as_the_engine_reads_it),
     "columns of two types": lambda: patch.object(reader, "compare_sides", _of_any_type),
     "parts of infinite dates": lambda: patch.object(functions, "between_years", _of_any_year),
     "NaN above all numbers": lambda: patch.object(Dialect, "nan", lambda *_: ""),

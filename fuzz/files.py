@@ -86,7 +86,7 @@ def _frame(rows: list[tuple[Any, str]]) -> pd.DataFrame:
 
 @contextmanager
 def _sniffed(options: str = "") -> Iterator[None]:
-    """DuckDB's own reader of CSV, as it was once used: as text with these options, else in the types that it guesses."""
+    """DuckDB's own reader of CSV, as once used: as text with these options, else in the types that it guesses."""
 
     def read(engine: Any, title: str, paths: Any) -> Any:
         return engine.view(title, f"SELECT * FROM read_csv('{paths[0]}', ignore_errors = true{options})")

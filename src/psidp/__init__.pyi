@@ -14,10 +14,6 @@ from psidp.auditing.independent import audit as audit
 from psidp.auditing.one_run import OneRunResult as OneRunResult
 from psidp.auditing.one_run import audit_one_run as audit_one_run
 from psidp.auditing.result import AuditResult as AuditResult
-from psidp.tables import ask as ask
-from psidp.tables.readings import Cube as Cube
-from psidp.tables.curator import Curator as Curator
-from psidp.tables.choices.groups import PrivateGroups as PrivateGroups
 from psidp.guarantee import Guarantee as Guarantee
 from psidp.guarantee import compose as compose
 from psidp.ledger.budget import Partitions as Partitions
@@ -50,6 +46,10 @@ from psidp.present import figures as figures
 from psidp.present.card.record import Card as Card
 from psidp.present.card.record import card as card
 from psidp.present.training_bar import training_bar as training_bar
+from psidp.tables import ask as ask
+from psidp.tables.choices.groups import PrivateGroups as PrivateGroups
+from psidp.tables.curator import Curator as Curator
+from psidp.tables.readings import Cube as Cube
 
 __version__: str
 __all__: list[str]

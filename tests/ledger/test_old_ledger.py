@@ -47,7 +47,7 @@ def test_the_answer_to_a_table_is_read_under_its_retry_key_and_the_key_never_pay
     before = ledger.head()
     with Curator(pa.table(VISITS), unit="patient", ledger=ledger, budget="survey") as curator:
         for asks in ((ask.count(), ask.mean("cost", 0, 50)), (ask.count(),)):
-            with pytest.raises(psidp.errors.KeyConflictError, match="psidp ledger answer .* w-1 "):
+            with pytest.raises(psidp.errors.KeyConflictError, match=r"psidp ledger answer .* w-1 "):
                 curator.ask(*asks, **ASKED).release(**PAID)
         answer = read_answer(ledger.answer("w-1"))
         assert answer.confidence == 0.9

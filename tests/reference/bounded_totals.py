@@ -1,6 +1,7 @@
 """What the totals of a table must be, in plain Python: integers and fractions, one row after the other.
 
-A question is a dict of plain values, as `to_dict` of a measure writes it; a grid is its bound and the exponent of its step.
+A question is a dict of plain values, as `to_dict` of a measure writes it; a grid is its bound and the exponent of its
+step.
 """
 
 from collections import defaultdict

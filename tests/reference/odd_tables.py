@@ -14,7 +14,7 @@ from psidp.tables.totals import Totals
 
 SCHEMA = pa.schema([("u", pa.int64()), ("g", pa.string()), ("h", pa.int64()), ("v", pa.float64()), ("n", pa.int64())])
 EDGES = (-50.0, -1.0, 0.0, 0.1, 7.0, 100.0)
-SIZES = tuple(-(2.0**k) for k in range(300, -300, -25)) + (0.0,) + tuple(2.0**k for k in range(-300, 300, 25))
+SIZES = (*(-(2.0**k) for k in range(300, -300, -25)), 0.0, *(2.0**k for k in range(-300, 300, 25)))
 ASKS = [
     ask.count(),
     ask.units(),

@@ -187,7 +187,9 @@ def test_units_that_nobody_clips_add_their_rows_and_nothing_else():
         for row in rows:
             total = plain.setdefault((row["g"], row["h"]), [0] * vector.parts)
             total[:] = [a + b for a, b in zip(total, row_vector(row, asked.to_dict(), grid), strict=True)]
-        assert engine_totals(source, "u", ("g", "h"), [(asked, grid)], PLACES)[asked] == without_zeros(plain), asked.name
+        assert engine_totals(source, "u", ("g", "h"), [(asked, grid)], PLACES)[asked] == without_zeros(plain), (
+            asked.name
+        )
 
 
 def test_a_row_must_be_a_thousand_steps_unless_it_is_an_amount():

@@ -11,11 +11,12 @@ import typer
 from psidp.cli import options
 from psidp.cli.echo import echo
 from psidp.cli.from_values import OptionGroup, from_values
-from psidp.cli.json_output import json_text, show_json
+from psidp.cli.json_output import show_json
 from psidp.cli.publishing import paid_and_stored, write_answer
 from psidp.cli.release_table import shown, with_progress
 from psidp.cli.table_options import Pays, PlanOnly, Price, SummedMeasures, TableAt, Which, Words, number, stray_keys
 from psidp.cli.tables import console
+from psidp.escaping import json_text
 from psidp.tables import ask
 from psidp.tables.answer import Answer
 from psidp.tables.ask import Ask
@@ -56,6 +57,11 @@ class Columns(OptionGroup):
     ] = False
     balance: Annotated[str, typer.Option("--balance", help="which error is least: worst or total")] = "worst"
     bound: Annotated[str, typer.Option("--bound", help="how a unit's rows are measured: rows or image")] = "rows"
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What a cube is told."""
+        return {"balance": self.balance, "bound": self.bound}
 
     @property
     def wanted(self) -> Any:
@@ -126,8 +132,8 @@ def release_cube(
     curator = table.opened(pays)
     try:
         question = curator.cube(
-            columns.values(curator), columns.wanted, measures=columns.counted(measures.asks), balance=columns.balance,
-            bound=columns.bound, **which.terms,
+            columns.values(curator), columns.wanted, measures=columns.counted(measures.asks), **columns.terms,
+            **which.terms,
         )  # fmt: skip
         wanted = dict(map(_error, errors.error)) or None
         release_question(curator, question, {**price.notions, "errors": wanted}, pays, read)

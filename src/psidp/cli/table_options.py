@@ -108,7 +108,7 @@ class Pays(OptionGroup):
         return Ledger(self.ledger, actor=self.actor) if self.ledger else None
 
     @property
-    def terms(self) -> dict[str, str]:
+    def terms(self) -> dict[str, Any]:
         """What a release is told."""
         return {"purpose": self.purpose, "retry_key": self.retry_key}
 

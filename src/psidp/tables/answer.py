@@ -130,9 +130,9 @@ class Answer:
         keys = [" / ".join("NULL" if k is None else str(k) for k in key) for key in small]
         more = f", and {len(keys) - MOST_NAMED:,} more" if len(keys) > MOST_NAMED else ""
         who = f" ({', '.join(keys[:MOST_NAMED])}{more})" if keys and self.by else ""
+        groups = len({key for key, _ in self.rows})
         words = (
-            f"suppressed: {len(small):,} of {len({key for key, _ in self.rows}):,} groups, whose noisy {judge} is below "
-            f"{below:g}, were left out{who}, at no cost. What is left is larger on average than the truth where counts "
+            f"suppressed: {len(small):,} of {groups:,} groups, whose noisy {judge} is below {below:g}, were left out{who}, at no cost. What is left is larger on average than the truth where counts "
             "are near the threshold."
         )
         return replace(self, rows=rows, notes=(*self.notes, Note("step", words)))

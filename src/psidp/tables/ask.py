@@ -61,6 +61,11 @@ class Ask:
         """The question in words."""
         return self.measure.name
 
+    @property
+    def worth(self) -> float:
+        """How much one unit may add, in rows' worth; 1 while that is to be chosen."""
+        return self.contribution if isinstance(self.contribution, float | int) else 1.0
+
     def words(self) -> str:
         """The question with all that bounds it, for an approval."""
         c = self.contribution

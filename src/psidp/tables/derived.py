@@ -52,5 +52,7 @@ def derived_table(
         tuple(replace(ask, measure=ask.measure.renamed(names)) for ask in asks),
         {name: known[name] for name in groups if name in known},
         tuple(dict.fromkeys(reading for column in made.values() for reading in column.readings)),
-        tuple(sorted({column.name: column.text for given, column in made.items() if column.name != given.strip()}.items())),
+        tuple(
+            sorted({column.name: column.text for given, column in made.items() if column.name != given.strip()}.items())
+        ),
     )

@@ -18,11 +18,11 @@ from psidp.tables.ask import Ask, Cap
 from psidp.tables.calendar import Calendar, Every, as_date
 from psidp.tables.choices.groups import PrivateGroups
 from psidp.tables.conditions import Condition, readings_words
+from psidp.tables.counted import clipped_asks, counted_words, flags_of
 from psidp.tables.price import psi_from_notion
 from psidp.tables.question import Priced, Question
 from psidp.tables.series import Published, Series
 from psidp.tables.strategies.toeplitz import Toeplitz
-from psidp.tables.counted import clipped_asks, counted_words, flags_of
 from psidp.tables.table import table_question
 
 __all__ = ["WAIT", "Stream", "StreamQuestion", "stream_question"]
@@ -100,7 +100,7 @@ class Stream:
     @property
     def layout(self) -> Toeplitz:
         """Groups and periods."""
-        layout: Toeplitz = self.priced.layout  # type: ignore[assignment]
+        layout: Toeplitz = self.priced.layout
         return layout
 
     @property
@@ -217,7 +217,9 @@ class Stream:
 
         def draw() -> list[int]:
             plan = self.plan()
-            parts = [part for part, ask in zip(plan.parts, self.priced.asks, strict=True) for _ in range(self._size(ask))]
+            parts = [
+                part for part, ask in zip(plan.parts, self.priced.asks, strict=True) for _ in range(self._size(ask))
+            ]
             past = totals[:period]
             return [drawn(plan, part, [int(x) for x in past[:, i]]) for i, part in enumerate(parts)]
 
@@ -321,7 +323,17 @@ def stream_question(
         calendar, column, promise, table.layout.by, table.layout.groups, lengths, capped=bool(curator.unit_columns)
     )
     return StreamQuestion(
-        table.asks, layout, table.where, table.confidence, 0.0, source, curator, table.readings, table.derived, name, wait
+        table.asks,
+        layout,
+        table.where,
+        table.confidence,
+        0.0,
+        source,
+        curator,
+        table.readings,
+        table.derived,
+        name,
+        wait,
     )
 
 
@@ -334,8 +346,8 @@ def _check(ask: Ask) -> None:
         raise ValueError('contribution must be a number in a stream, which has no data to choose it, got "auto".')
     if measure.simultaneous or measure.vector.within is not None:
         raise ValueError(
-            f"a stream must ask for measures that add up over periods, such as counts, sums and means, got {ask.name!r}. "
-            "Ask for it in a release."
+            "a stream must ask for measures that add up over periods, such as counts, sums and means, got "
+            f"{ask.name!r}. Ask for it in a release."
         )
 
 
@@ -350,7 +362,8 @@ def _promise(cap: Cap | None, calendar: Calendar, has_unit: bool) -> Participati
             "at_most (periods in which one unit counts) must be a whole number of at least 1, got at_most=None. Give "
             f"at_most, apart or each; at_most={calendar.periods} counts every period."
         )
-    each = calendar.bucket_lengths(cap.each) if isinstance(cap.each, str) else cap.each
+    each: Any = cap.each
+    each = calendar.bucket_lengths(each) if isinstance(each, str) else each
     return Participation(cap.at_most, cap.apart, each)
 
 

@@ -80,10 +80,11 @@ class TableQuestion(Question):
             draw = prepared(priced)
             return lambda: self._answer(draw())
 
-        return self.curator.payment.release(
+        answer: Answer = self.curator.payment.release(
             priced.guarantee, self._request(priced), ready, Answer.from_dict, words=self.words,
             full=lambda: full_words(priced, self._request(priced)), purpose=purpose, retry_key=retry_key,
         )  # fmt: skip
+        return answer
 
     def priced(self, psi: float | None, error: Wanted | None, notions: Mapping[str, Any]) -> Priced:
         """The question at its price, given in one of three ways."""
@@ -121,7 +122,8 @@ class TableQuestion(Question):
     def _request(self, priced: Priced) -> dict[str, Any]:
         """What makes two releases the same: the question, the table and the price."""
         asks = [ask.to_dict() for ask in priced.asks]  # wanted errors decide weights
-        return self.to_dict() | {"asks": asks} | self.curator.identity | {"guarantee": priced.guarantee.to_dict()}
+        identity: dict[str, Any] = self.curator.identity
+        return self.to_dict() | {"asks": asks} | identity | {"guarantee": priced.guarantee.to_dict()}
 
     def _answer(self, drawn: Drawn) -> Answer:
         """The answer made of noisy numbers, with its notes."""
@@ -282,7 +284,8 @@ def _expected(priced: Priced, j: int) -> Expected:
     times = EXAMPLE if ask.contribution == "auto" else 1
     example = measure.example(error * times, times) if measure.chooses_bounds else ""
     return Expected(
-        ask.name, ask.contribution, noise.sensitivity, priced.psi_of(ask), noise.sigma, error, several, by_rows, ranks,
+        ask.name, "auto" if ask.contribution == "auto" else ask.worth, noise.sensitivity, priced.psi_of(ask),
+        noise.sigma, error, several, by_rows, ranks,
         noise.strategy_words if ranks is not None else "", measure.scale_words, example,
     )  # fmt: skip
 
@@ -298,7 +301,7 @@ def _rows(drawn: Drawn, confidence: float) -> tuple[tuple[Any, Estimate], ...]:
     for ask, noisy in zip(priced.asks, drawn.noisy, strict=True):
         measure, norms = ask.measure, drawn.norms.get(ask.name)
         level = 1.0 - (1.0 - confidence) / len(keys) if measure.simultaneous and keys else confidence
-        lost, rows = (nan, inf) if norms is None else norms.at_most(float(ask.contribution))
+        lost, rows = (nan, inf) if norms is None else norms.at_most(ask.worth)
         found = judged(measure.spread, measure.estimates(noisy.cells(readings, level)), lost, rows)
         for i, estimate in measure.chosen(found, confidence):
             (last if measure.simultaneous else by_group[i]).append((keys[i], estimate))

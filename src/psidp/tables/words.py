@@ -216,7 +216,7 @@ def _chosen(ask: Ask, bounds: Bounds) -> str:
 
 def _limit(drawn: Drawn, ask: Ask) -> Note:
     """What one unit adds at most to a measure, and about what that took away; from noisy numbers alone."""
-    priced, c = drawn.priced, float(ask.contribution)
+    priced, c = drawn.priced, ask.worth
     unit, norms = priced.guarantee.unit, drawn.norms.get(ask.name)
     can_clip = priced.can_clip(ask) and ask.measure.vector.within is None
     took = clipping_words(norms, c) if can_clip else ""
