@@ -179,3 +179,10 @@ def test_clocks_of_several_machines_may_differ_a_little_and_time_never_runs_back
     spend(ledger, 1.0)
     assert [e.time for e in ledger.entries()] == ["2026-03-02T12:00:00.000000Z"] * 2
     ledger.verify()
+
+
+def test_a_budget_without_kappa_says_how_to_get_some(sqlite_url):
+    ledger = Ledger(sqlite_url)
+    ledger.open("survey", psi=1.0, actor="Ann", purpose="a test")
+    with pytest.raises(psidp.errors.BudgetExceededError, match="Raise the budget's kappa: psidp ledger raise"):
+        ledger.spend("survey", Guarantee(0.1, 1e-9), purpose="x").__enter__()

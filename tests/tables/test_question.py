@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from dataclasses import replace
 from decimal import Decimal
 from itertools import cycle
 
@@ -232,6 +233,55 @@ def test_psi_is_spent_only_where_an_answer_is_stored(ledger, grouping):
             answered += 1
             curator.dispose()
     assert answered >= 30
+
+
+ADDITIVE = ["count", "sum", "mean", "variance", "weighted sum", "ratio", "share", "geometric mean"]
+
+
+def test_a_cube_is_paid_only_where_it_is_stored(ledger):
+    """Every measure that a cube can have, over bounds, contributions, prices and odd tables in turn."""
+    tables, answered = cycle([TABLE, *empty_and_odd()]), 0
+    columns = {"ward": ["A", None], "hours": ask.bins([0, 3, 9]), "month(day)": None}
+    contributions, prices = cycle([1.0, "auto", 40.0, 2.0**20, 3.5]), cycle([0.5, 2.0**-30, 100.0])
+    for name in ADDITIVE:
+        for bound in ("rows", "image", "rows"):
+            curator = Curator(next(tables), "who", ledger=ledger, budget="survey")
+            terms = {"measures": [ask.count(), MEASURES[name]] if name != "count" else [ask.count()]}
+            terms |= {"bound": bound, "contribution": next(contributions)}
+            terms["measures"] = [replace(measure, weight=1.0) for measure in terms["measures"]]
+            question, before = curator.cube(columns, ask.up_to(2), **terms), states(ledger, "survey")
+            try:
+                cube = question.release(psi=next(prices))
+            except ValueError:
+                assert states(ledger, "survey") == before, (name, bound)
+                continue
+            assert states(ledger, "survey") == [*before, "spent", "answered"]
+            assert len(list(cube.table("ward"))) > 0
+            answered += 1
+    assert answered >= 20
+
+
+def test_a_stream_that_opens_can_publish_whatever_the_table_holds(tmp_path):
+    clock = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
+    with psidp.Ledger(tmp_path / "ledger.db", clock=lambda: clock) as ledger:
+        ledger.open("survey", psi=2.0**20, unit="who", actor="Ann", purpose="a test")
+        often = {"every": "week", "since": MONDAY, "periods": 4, "arrived": "day", "cap": ask.cap(2)}
+        contributions, prices = cycle([1.0, 40.0, 2.0**20]), cycle([0.5, 2.0**-20, 1e4])
+        opened = 0
+        for name in [*ADDITIVE, "units", "histogram", "quantiles", "min"]:
+            terms = often | {"contribution": next(contributions), "by": "ward", "groups": ["A", None]}
+            psi = next(prices)
+            for number, table in enumerate([TABLE, *empty_and_odd()]):
+                curator = Curator(table, "who", ledger=ledger, budget="survey")
+                before = states(ledger, "survey")
+                try:
+                    stream = curator.stream(f"{name} {number}", MEASURES[name], **terms).open(psi=psi)
+                except ValueError:
+                    assert states(ledger, "survey") == before, name
+                    break
+                assert len({row.period for row in stream.publish()}) == 4
+                opened += 1
+        assert opened >= 24
 
 
 def test_a_contribution_is_lowered_where_private_keys_are_many_and_never_refused_after_they_are_paid():

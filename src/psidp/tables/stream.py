@@ -363,7 +363,7 @@ def _promise(cap: Cap | None, calendar: Calendar, has_unit: bool) -> Participati
             f"at_most, apart or each; at_most={calendar.periods} counts every period."
         )
     each: Any = cap.each
-    each = calendar.bucket_lengths(each) if isinstance(each, str) else each
+    each = calendar.bucket_lengths(each) if isinstance(each, str) else each  # type: ignore[arg-type]
     return Participation(cap.at_most, cap.apart, each)
 
 
