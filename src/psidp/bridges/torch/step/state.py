@@ -21,8 +21,18 @@ from torch import nn
 from psidp.bridges.torch.step.examples import Examples, mapped
 from psidp.bridges.torch.step.lowering import inside
 from psidp.bridges.torch.step.rehearsal import made_up
+from psidp.bridges.torch.step.surroundings import PLAIN, Surroundings
 
-__all__ = ["MANY", "Unchanged", "held_by", "modules_of", "named_by", "nothing_escapes", "refuse_company"]
+__all__ = [
+    "MANY",
+    "Unchanged",
+    "held_by",
+    "modules_of",
+    "nothing_escapes",
+    "refuse_company",
+    "refuse_scripts",
+    "unchanged_around",
+]
 
 MANY = 3
 """Made-up examples that keep each other company, where a micro-batch has room for them."""
@@ -33,7 +43,6 @@ CLOSE = {"cpu": 1e-4, "cuda": 1e-2}
 INTERNAL = frozenset(vars(nn.Module()))
 """Attributes of every module, which are torch's own business."""
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
 CONTAINERS = (list, dict, set, deque)
 
 Passed = Callable[..., Iterable[torch.Tensor]]
@@ -45,6 +54,10 @@ Namespace = tuple[str, dict[str, Any]]
 KEPT = (
     "{name} of {owner} must stay the same from pass to pass: it would carry values of one example to others, or tell "
     "how many examples were drawn. Put that part into eval mode, if it has one, or leave it out of model and loss."
+)
+SCRIPT = (
+    "model and loss must not be scripts of torch.jit, got {owner}: what a script keeps in its attributes is out of "
+    "sight. Use the module that it was made from."
 )
 ESCAPED = (
     "model and loss must keep no tensor of an example, but after the pass there still is {what}. Take it out: forward "
@@ -94,13 +107,23 @@ def held_by(modules: list[nn.Module], loss: Any) -> Iterator[Namespace]:
         yield type(loss).__name__, vars(loss)
 
 
-def named_by(modules: list[nn.Module], loss: Any) -> Iterator[Namespace]:
-    """What the functions of loss and modules refer to outside of themselves: closures, globals, default arguments."""
-    for part in _parts([loss, *modules]):
-        if inspect.isfunction(part) and not _from_torch(part):
-            yield part.__qualname__, _outside(part)
-        elif inspect.isclass(part):
-            yield part.__name__, dict(vars(part))
+def unchanged_around(modules: list[nn.Module], loss: Any) -> Callable[[], None]:
+    """A check that nothing changed in what modules and loss can reach."""
+    around = Surroundings([loss, *modules])
+
+    def check() -> None:
+        changed = around.changed()
+        if changed is not None:
+            raise ValueError(KEPT.format(name=changed[0], owner=changed[1]))
+
+    return check
+
+
+def refuse_scripts(modules: list[nn.Module], loss: Any) -> None:
+    """Refuse scripts among modules and loss, since nobody can read what they keep."""
+    script = Surroundings([loss, *modules]).find(torch.jit.ScriptModule)
+    if script is not None:
+        raise ValueError(SCRIPT.format(owner=type(script).__name__))
 
 
 def _parts(roots: list[Any]) -> list[Any]:
@@ -164,11 +187,12 @@ def nothing_escapes(namespaces: Callable[[], Iterable[Namespace]]) -> Iterator[N
     enabled = gc.isenabled()
     gc.collect(0)  # so that the young generation has what is made inside, and nothing else
     gc.disable()
+    before = _collections()
     try:
         yield
-        alive = [
-            weakref.ref(o) for o in gc.get_objects(generation=0) if issubclass(type(o), torch.Tensor) and inside(o)
-        ]
+        made = gc.get_objects(generation=0 if _collections() == before else None)  # a collection made all of them old
+        alive = [weakref.ref(o) for o in made if issubclass(type(o), torch.Tensor) and inside(o)]
+        del made
     finally:
         if enabled:
             gc.enable()
@@ -177,6 +201,11 @@ def nothing_escapes(namespaces: Callable[[], Iterable[Namespace]]) -> Iterator[N
         kept = [tensor for tensor in (ref() for ref in alive) if tensor is not None]
         if kept:
             raise ValueError(ESCAPED.format(what=_place(kept[0], namespaces())))
+
+
+def _collections() -> int:
+    """How often garbage was collected so far."""
+    return sum(generation["collections"] for generation in gc.get_stats())
 
 
 def _place(tensor: torch.Tensor, namespaces: Iterable[Namespace]) -> str:
