@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode, _get_curren
 
 from psidp.bridges.torch.step.contribution import Contribution
 from psidp.bridges.torch.step.layers import Conv, Gather, GroupNorm, LayerNorm, Linear
-from psidp.bridges.torch.step.lowering import level, lowered
+from psidp.bridges.torch.step.lowering import inside, level, lowered
 from psidp.bridges.torch.step.substitutes import PRODUCT, SUBSTITUTES, attention_of_all
 
 __all__ = ["Recording", "refuse_modes", "steady"]
@@ -55,6 +55,12 @@ PRODUCTS = re.compile(r"(P|Cump)rodBackward\d")
 CUSTOM = "custom_function_call"
 """What torch calls an autograd.Function that is applied under vmap."""
 
+TEXTS = ("__repr__", "__format__")
+"""What makes text of a tensor."""
+
+OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+"""What stands for an operator of torch or of another package."""
+
 NAMESPACES = ("aten", "prim", "prims", "torchaudio", "torchvision")
 """Operators whose code keeps nothing."""
 
@@ -66,6 +72,10 @@ WHOLE = (
     "model and loss must keep the examples of a micro-batch apart, but {what} has code that "
     "sees all of them at once, or as plain tensors: a vmap rule or a kernel of its own. Let torch make the rule of an "
     "autograd.Function (generate_vmap_rule = True), or write an operator with functions of torch."
+)
+WRITTEN = (
+    "model and loss must not print their tensors, nor make text of them: it would hold the values of the whole "
+    "micro-batch. Take it out."
 )
 MODE = (
     "no mode of torch's dispatch or functions must be active in a private step or its model, got {mode}: it would see "
@@ -372,10 +382,12 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
 
 def _refuse_own(func: Any, name: str, args: Any) -> None:
     """Refuse functions and operators whose code would see the whole micro-batch, or examples as plain tensors."""
+    if name in TEXTS and inside(args[0]):
+        raise ValueError(WRITTEN)
     if name == CUSTOM:
         if not (args and getattr(args[0], "generate_vmap_rule", False)):
             raise ValueError(WHOLE.format(what=getattr(args[0], "__name__", "a function") if args else "a function"))
-    elif isinstance(func, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+    elif isinstance(func, OPERATORS):
         whole = func._qualified_op_name if isinstance(func, torch._ops.OpOverloadPacket) else func.name()
         if whole.partition("::")[0] not in NAMESPACES:
             raise ValueError(WHOLE.format(what=whole))

@@ -21,7 +21,7 @@ from torch import nn
 from psidp.bridges.torch.step.examples import Examples, mapped
 from psidp.bridges.torch.step.lowering import inside
 from psidp.bridges.torch.step.rehearsal import made_up
-from psidp.bridges.torch.step.surroundings import PLAIN, Surroundings
+from psidp.bridges.torch.step.surroundings import NUMBERS, PLAIN, Surroundings
 
 __all__ = [
     "MANY",
@@ -29,9 +29,9 @@ __all__ = [
     "held_by",
     "modules_of",
     "nothing_escapes",
+    "refuse_changes",
     "refuse_company",
     "refuse_scripts",
-    "unchanged_around",
 ]
 
 MANY = 3
@@ -66,7 +66,11 @@ ESCAPED = (
 REPEATED = (
     "model and loss must give one example the same gradient in every pass with the same random seeds. Something is "
     "kept from pass to pass (a counter, a global, a cache), or random numbers come from a source that seeds of torch, "
-    "NumPy and Python's random do not reach. Keep nothing, and draw with torch.rand."
+    "NumPy and Python's random do not reach. Change numbers of a schedule between steps, and draw with torch.rand."
+)
+COUNTED = (
+    "{name} of {owner} must stay the same from pass to pass where a step has as many places as examples are drawn "
+    "(slots=0, or micro_batch=1): it would tell how many those are. Leave both at their defaults."
 )
 COMPANY = (
     "model and loss must keep the examples of a micro-batch apart, but the gradient of one changes with the values of "
@@ -84,11 +88,13 @@ class Unchanged:
             for owner, held in namespaces
         ]
 
-    def check(self) -> None:
-        """Refuse where a tensor, a number or the length of a container is another one."""
+    def check(self, counts: bool) -> None:
+        """Refuse where a tensor, a number or the length of a container is another one; numbers not, if these count."""
         for owner, held, before in self._before:
             for name, value in held.items():
-                if name not in INTERNAL and not _same(before.get(name, (None, None)), value):
+                old = before.get(name, (None, None))
+                counted = counts and isinstance(value, NUMBERS) and isinstance(old[0], NUMBERS)
+                if name not in INTERNAL and not (counted or _same(old, value)):
                     raise ValueError(KEPT.format(name=name, owner=owner))
 
 
@@ -107,16 +113,16 @@ def held_by(modules: list[nn.Module], loss: Any) -> Iterator[Namespace]:
         yield type(loss).__name__, vars(loss)
 
 
-def unchanged_around(modules: list[nn.Module], loss: Any) -> Callable[[], None]:
-    """A check that nothing changed in what modules and loss can reach."""
-    around = Surroundings([loss, *modules])
-
-    def check() -> None:
-        changed = around.changed()
-        if changed is not None:
-            raise ValueError(KEPT.format(name=changed[0], owner=changed[1]))
-
-    return check
+def refuse_changes(around: Surroundings, slots: int) -> bool:
+    """Refuse changes around model and loss, but for numbers, which may count passes; whether there are such."""
+    counts = False
+    for name, owner, number in around.changed():
+        if not number:
+            raise ValueError(KEPT.format(name=name, owner=owner))
+        if not slots:
+            raise ValueError(COUNTED.format(name=name, owner=owner))
+        counts = True
+    return counts
 
 
 def refuse_scripts(modules: list[nn.Module], loss: Any) -> None:

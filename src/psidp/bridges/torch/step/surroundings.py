@@ -1,7 +1,7 @@
 """Surroundings: everything that the code of a model or a loss can reach, to refuse a pass that changes any of it.
 
-A counter is enough to carry something: where micro-batches without examples are skipped, the number of passes depends
-on the draw. docs/design/step.md, claim 14.
+A number carries no example's values, which Python code cannot read, but it may count passes. docs/design/step.md,
+claim 14.
 """
 
 import functools
@@ -14,15 +14,21 @@ import types
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-__all__ = ["PLAIN", "Surroundings"]
+__all__ = ["NUMBERS", "PLAIN", "Surroundings"]
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
+NUMBERS = (bool, int, float, complex, Decimal, Fraction, np.number, np.bool_)
+PLAIN = (*NUMBERS, str, bytes, type(None))
+MISSING = object()
+"""In the place of what is not there."""
+
 MOST = 20_000
 """Things that are followed at most: a loss may name a whole program."""
 
@@ -38,6 +44,9 @@ FOLLOWED = frozenset({"builtins", "collections", "contextvars", "queue", "thread
 OPAQUE = frozenset(sys.stdlib_module_names) - FOLLOWED | {"torch", "psidp", "numpy"}
 """Packages whose objects and functions are not followed."""
 
+REGISTERS = ("_parameters", "_buffers")
+"""Where a module has tensors, which go by their own names."""
+
 ROOM = frozenset({"__dict__", "__weakref__", "__doc__", "__module__"})
 
 
@@ -45,30 +54,33 @@ class Surroundings:
     """What these things consist of and name, now: objects, closures, globals, default arguments, iterators."""
 
     def __init__(self, roots: Iterable[Any]) -> None:
-        self._before: dict[int, tuple[str, Any, dict[Any, Any]]] = {}
-        left = deque((_name(root), root) for root in roots)
+        self._before: dict[int, tuple[str, str, Any, dict[Any, Any]]] = {}
+        left = deque((_name(root), "", root) for root in roots)
         while left and len(self._before) < MOST:
-            owner, thing = left.popleft()
+            owner, place, thing = left.popleft()
             if isinstance(thing, PLAIN) or id(thing) in self._before:
                 continue
             held = _contents(thing)
             if held is None:
                 continue
-            self._before[id(thing)] = (owner, thing, held)
-            left.extend((_name(value) or owner, value) for value in held.values())
+            self._before[id(thing)] = (owner, place, thing, held)
+            for name, value in held.items():
+                own = _name(value)
+                inside = place or ("" if name in REGISTERS else str(name))
+                left.append((own, "", value) if own else (owner, inside, value))
 
-    def changed(self) -> tuple[Any, str] | None:
-        """What is no longer as it was, and of what it is; None where all is the same."""
-        for owner, thing, before in self._before.values():
+    def changed(self) -> Iterator[tuple[str, str, bool]]:
+        """What is no longer as it was, of what it is, and whether it was a number and still is one."""
+        for owner, place, thing, before in self._before.values():
             now = _contents(thing) or {}
             for name in [*before, *(name for name in now if name not in before)]:
-                if not (name in before and name in now and _alike(before[name], now[name])):
-                    return name, owner
-        return None
+                old, new = before.get(name, MISSING), now.get(name, MISSING)
+                if not _alike(old, new):
+                    yield place or str(name), owner, isinstance(old, NUMBERS) and isinstance(new, NUMBERS)
 
     def find(self, kind: type) -> Any:
         """One thing of this type among them; None where there is none."""
-        return next((thing for _, thing, _ in self._before.values() if isinstance(thing, kind)), None)
+        return next((thing for _, _, thing, _ in self._before.values() if isinstance(thing, kind)), None)
 
 
 def _name(thing: Any) -> str:
@@ -97,7 +109,7 @@ def _contents(thing: Any) -> dict[Any, Any] | None:
     if isinstance(thing, nn.Module):
         return {"class": type(thing)} | vars(thing)
     if isinstance(thing, torch.Tensor):
-        return {"values": _print(thing)} | getattr(thing, "__dict__", {})
+        return {"values": _print(thing), **getattr(thing, "__dict__", {})}
     for kind, read in READERS:
         if isinstance(thing, kind):
             found: dict[Any, Any] | None = read(thing)
@@ -199,7 +211,8 @@ def _generator(thing: "types.GeneratorType[Any, Any, Any]") -> dict[Any, Any]:
 
 
 CONTAINERS = (dict, list, tuple, set, frozenset, deque)
-ITERATORS = tuple(type(iter(some)) for some in ([], (), "", {}, {}.values(), {}.items(), set(), range(0), deque()))
+EMPTY: tuple[Iterable[Any], ...] = ([], (), "", {}, {}.values(), {}.items(), set(), range(0), deque())
+ITERATORS = tuple(type(iter(some)) for some in EMPTY)
 LAZY = (map, filter, zip, enumerate, *(kind for kind in vars(itertools).values() if isinstance(kind, type)))
 
 READERS: tuple[tuple[Any, Any], ...] = (
@@ -215,7 +228,7 @@ READERS: tuple[tuple[Any, Any], ...] = (
     (ITERATORS, lambda thing: {"left": operator.length_hint(thing)}),
     (LAZY, _iterator),
     (random.SystemRandom, lambda _: None),
-    (random.Random, lambda thing: {"state": hash(thing.getstate())}),
+    (random.Random, lambda thing: {"state": repr(thing.getstate())}),
     (np.random.Generator, lambda thing: {"state": repr(thing.bit_generator.state)}),
     (np.random.RandomState, lambda thing: {"state": repr(thing.get_state(legacy=False))}),
     (torch.Generator, lambda thing: {"state": thing.get_state().numpy().tobytes()}),
