@@ -107,7 +107,7 @@ def _alike(old: Any, new: Any, depth: int = 3) -> bool:
 def _contents(thing: Any) -> dict[Any, Any] | None:
     """What a thing holds, by name; None where it is not followed."""
     if isinstance(thing, nn.Module):
-        return {"class": type(thing)} | vars(thing)
+        return {"class": type(thing), **vars(thing)}
     if isinstance(thing, torch.Tensor):
         return {"values": _print(thing), **getattr(thing, "__dict__", {})}
     for kind, read in READERS:
