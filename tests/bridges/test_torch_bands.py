@@ -267,7 +267,7 @@ def test_no_file_ever_holds_what_the_noise_hides(tmp_path):
     assert len(secrets) > 500
     assert not trainer._noise._ring.any()
     state = torch.load(BytesIO((tmp_path / "run.pt").read_bytes()[:-32]), weights_only=True)
-    assert set(state) == {"identity", "applied", "model", "optimizer", "schedule"}
+    assert set(state) == {"form", "identity", "applied", "model", "optimizer", "schedule"}
 
 
 def test_a_run_goes_on_with_the_strategy_that_it_began_with(tmp_path, monkeypatch):
