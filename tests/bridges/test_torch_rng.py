@@ -114,10 +114,10 @@ def test_where_a_model_draws_random_numbers_nobody_is_moved_to_another_micro_bat
 
 def test_a_model_that_begins_to_draw_has_its_step_summed_once_more_with_nobody_moved():
     model = Lots("torch")
-    model.on = False
+    model.on = 0
     step = PrivateStep(model, mse_loss, clip=1.0, noise_multiplier=1.0, expected_batch=8, micro_batch=4)
     assert [len(summed(step, 8)) for _ in range(3)] == [1, 1, 1]
-    model.on = True
+    model.on = 1  # a truth value or a text would be rehearsed
     first, second = summed(step, 8)
     assert moved_up(first)
     assert sorted(second[second >= 0]) == list(range(8))

@@ -1,13 +1,21 @@
 """What carries one example's values to another, or would train otherwise than PyTorch, is refused before a step."""
 
+import gc
+import warnings
+import weakref
 from contextlib import nullcontext
 from functools import lru_cache, partial
+from itertools import count
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.nn.functional import mse_loss
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 from psidp.bridges.torch import PrivateStep, PrivateTrainer
@@ -82,9 +90,9 @@ def listed(self, y):
     return y + sum(self.history[:-1])
 
 
-def counted(self, y):
-    self.calls += 1
-    return y / self.calls
+def grown(self, y):
+    self.history.append(None)
+    return y / len(self.history)
 
 
 def buffered(self, value):
@@ -92,12 +100,12 @@ def buffered(self, value):
     return value + self.seen
 
 
-@pytest.mark.parametrize("what", [last, listed, counted])
+@pytest.mark.parametrize("what", [last, listed, grown])
 def test_what_a_model_or_a_loss_keeps_in_an_attribute_is_refused_by_name(what):
-    name = {last: "kept", listed: "history", counted: "calls"}[what]
+    name = "kept" if what is last else "history"
     assert_refused(f"{name} of With must stay the same", With(what))
     loss = Loss(what)
-    loss.kept, loss.history, loss.calls = None, [], 0
+    loss.kept, loss.history = None, []
     for each in (loss, partial(loss), lambda y, target: loss(y, target), loss.forward):
         assert_refused(f"{name} of Loss must stay the same", With(), each)
 
@@ -192,7 +200,326 @@ def test_a_tensor_that_is_only_put_aside_is_found_after_the_pass():
         box.inner.last = y.detach()
         return y
 
-    assert_refused(r"there still is one of shape \(1, 4\), kept outside of both", With(what))
+    assert_refused("last of Box must stay the same", With(what))
+    try:
+        assert_refused(r"there still is one of shape \(1, 4\), kept outside of both", With(in_a_cache))
+    finally:
+        remembered.cache_clear()
+
+
+def odd(number):
+    """A sign that turns long after a rehearsal: no gradient of it tells."""
+    return -1.0 if number > 1000 else 1.0
+
+
+class Box:
+    """An object that is neither a module nor a loss."""
+
+    def __init__(self):
+        self.calls, self.last = 0, None
+
+    def next(self):
+        self.calls += 1
+        return odd(self.calls)
+
+    def loss(self, y, target):
+        return mse_loss(y, target) * self.next()
+
+
+def in_an_object():
+    box = Box()
+    return lambda self, y: y * box.next()
+
+
+def in_an_item():
+    calls = [[0]]
+
+    def what(self, y):
+        calls[0][0] += 1
+        return y * odd(calls[0][0])
+
+    return what
+
+
+def in_a_keyword():
+    def what(self, y, *, calls=[0]):  # noqa: B006  the hazard itself
+        calls[0] += 1
+        return y * odd(calls[0])
+
+    return what
+
+
+def in_an_attribute():
+    def what(self, y):
+        self.called = getattr(self, "called", 0) + 1
+        return y * odd(self.called)
+
+    return what
+
+
+def in_a_number_of_numpy():
+    def what(self, y):
+        self.called = np.int64(getattr(self, "called", 0) + 1)
+        return y * odd(self.called)
+
+    return what
+
+
+def in_a_nonlocal():
+    calls = 0
+
+    def what(self, y):
+        nonlocal calls
+        calls += 1
+        return y * odd(calls)
+
+    return what
+
+
+def on_a_parameter():
+    def what(self, y):
+        self.inner.weight.calls = getattr(self.inner.weight, "calls", 0) + 1
+        return y * odd(self.inner.weight.calls)
+
+    return what
+
+
+def in_a_generator():
+    def numbers():
+        n = 0
+        while True:
+            n += 1
+            yield odd(n)
+
+    signs = numbers()
+    return lambda self, y: y * next(signs)
+
+
+COUNTS = [
+    in_an_attribute, in_an_object, in_an_item, in_a_keyword, in_a_nonlocal, on_a_parameter, in_a_generator,
+    in_a_number_of_numpy,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", COUNTS, ids=lambda f: f.__name__)
+def test_a_count_of_passes_is_taken_where_it_does_not_depend_on_the_draw(make):
+    passes = []
+    for examples in (0, 1, 5):
+        model, calls = With(make()), []
+        step = step_of(model, micro_batch=4)
+        step(X, Y)
+        model.zero_grad()
+        model.register_forward_pre_hook(lambda *_, calls=calls: calls.append(0))
+        step(X[:examples], Y[:examples])
+        passes.append(len(calls))
+        assert step.places.counts
+    assert passes == [passes[0]] * 3
+    assert passes[0] > 1
+
+
+@pytest.mark.parametrize("more", [{"slots": 0}, {"micro_batch": 1}])
+def test_a_count_of_passes_is_refused_where_it_tells_how_many_examples_are_drawn(more):
+    assert_refused("called of With must stay the same from pass to pass where", With(in_an_attribute()), **more)
+    assert_refused("calls of Box must stay the same from pass to pass where", With(), Box().loss, **more)
+
+
+def test_a_count_that_begins_after_the_rehearsal_is_refused():
+    def what(self, y):
+        self.calls += len(self.begun)
+        return y * odd(self.calls)
+
+    model = With(what)
+    model.begun = ()
+    step = step_of(model)
+    step(X, Y)
+    model.zero_grad()
+    model.begun = (1,)
+    with pytest.raises(ValueError, match="calls of With must stay the same"):
+        step(X, Y)
+
+
+def test_a_count_that_moves_gradients_at_once_is_refused():
+    def what(self, y):
+        self.calls += 1
+        return y / self.calls
+
+    assert_refused("the same gradient in every pass", With(what))
+
+
+def test_text_of_a_tensor_which_has_the_whole_micro_batch_is_refused():
+    for text in (repr, str, "{}".format):
+        assert_refused("must not print their tensors", With(lambda _, y, text=text: y * len(text(y))))
+
+
+def in_an_iterator():
+    numbers = count()
+    return lambda self, y: y * odd(next(numbers))
+
+
+def past_the_version():
+    def what(self, y):
+        if not hasattr(self, "called"):
+            self.register_buffer("called", torch.zeros(()))
+        self.called.data.add_(1)
+        return y * odd(int(self.called))
+
+    return what
+
+
+def in_a_state_that_is_replaced():
+    def what(self, y):
+        self.state = SimpleNamespace(calls=getattr(self, "state", SimpleNamespace(calls=0)).calls + 1)
+        return y * odd(self.state.calls)
+
+    return what
+
+
+def by_a_weak_reference():
+    box = Box()
+
+    def what(self, y):
+        cycle = Box()
+        cycle.itself, cycle.last = cycle, y.detach()
+        box.last = weakref.ref(cycle)
+        return y
+
+    return what
+
+
+def in_an_older_generation():
+    box = Box()
+
+    def what(self, y):
+        box.last = y.detach()
+        gc.collect()
+        return y
+
+    return what
+
+
+SLOW = [
+    in_an_iterator, past_the_version, in_a_state_that_is_replaced, by_a_weak_reference,
+    in_an_older_generation,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", SLOW, ids=lambda f: f.__name__)
+def test_what_no_gradient_of_the_rehearsal_shows_is_refused_where_it_may_hold_a_value(make):
+    assert_refused("must stay the same", With(make()))
+    assert_refused("must stay the same", With(), Loss(make()))
+
+
+class Sometimes(nn.Module):
+    """Counts its calls for long inputs, or when it is switched on."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.calls, self.on = nn.Linear(1, 1), [], False
+
+    def forward(self, x):
+        if self.on or x.shape[1] > 3:
+            self.calls.append(None)
+        return self.inner(x) * odd(len(self.calls))
+
+
+def test_new_shapes_and_switches_are_rehearsed_before_anybodys_examples():
+    for switched in (False, True):
+        model = Sometimes()
+        step = step_of(model)
+        step(torch.randn(5, 2, 1), torch.randn(5, 2, 1))
+        model.zero_grad()
+        model.on, length = switched, 2 if switched else 5
+        with pytest.raises(ValueError, match="calls of Sometimes must stay the same"):
+            step(torch.randn(5, length, 1), torch.randn(5, length, 1))
+        assert model.inner.weight.grad is None
+
+
+def test_a_script_is_refused_since_nobody_can_read_what_it_keeps():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        script = torch.jit.script(nn.Tanh())
+    for model, loss in ((With(lambda _, y: script(y)), mse_loss), (With(), lambda y, t: script(mse_loss(y, t)))):
+        assert_refused("must not be scripts of torch.jit", model, loss)
+    assert_refused("must not be scripts of torch.jit", nn.Sequential(nn.Linear(4, 4), script))
+
+
+class Guard(torch.autograd.Function):
+    """Turns the sign of all examples where one of them is large, which no made-up example is."""
+
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+    @staticmethod
+    def vmap(info, dims, x):
+        return (-x if x.abs().max() > 1e3 else x.clone()).movedim(dims[0], 0), 0
+
+
+@torch.library.custom_op("psidp_tests::kept", mutates_args=())
+def kept(x: torch.Tensor) -> torch.Tensor:
+    """An operator whose code sees each example as a plain tensor."""
+    return x.clone()
+
+
+kept.register_autograd(lambda ctx, g: g)
+
+
+class Spy(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+class Overheard(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def spied(self, y):
+    with Spy():
+        return y.tanh()
+
+
+class Own(torch.Tensor):
+    """A tensor with code of its own."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+@pytest.mark.parametrize("micro_batch", [1, 5])
+def test_code_that_sees_a_whole_micro_batch_is_refused_whatever_it_does(micro_batch):
+    for called, name in ((Guard.apply, "Guard"), (kept, "psidp_tests::kept")):
+        sentence = f"must keep the examples of a micro-batch apart, but {name}"
+        assert_refused(sentence, With(lambda _, y, called=called: called(y)), micro_batch=micro_batch)
+    assert_refused("must be active in a private step or its model, got Spy", With(spied), micro_batch=micro_batch)
+    for mode in (Spy, Overheard):
+        with mode():
+            assert_refused(f"must be active in a private step or its model, got {mode.__name__}", With())
+    with torch.device("cpu"):
+        step_of(With())(X, Y)
+
+
+def test_tensors_with_code_of_their_own_are_refused():
+    for change in ("trained", "frozen", "buffer"):
+        model = With()
+        own = torch.ones(4).as_subclass(Own)
+        model.own = nn.Parameter(own, requires_grad=change == "trained") if change != "buffer" else None
+        if change == "buffer":
+            del model.own
+            model.register_buffer("own", own)
+        with pytest.raises(TypeError, match="own of With must be a plain tensor or Parameter, got Own"):
+            step_of(model)
+    with pytest.raises(TypeError, match="inputs and targets must be plain tensors, got Own"):
+        step_of(With())(X.as_subclass(Own), Y)
 
 
 class OfAll(torch.autograd.Function):
@@ -264,6 +591,20 @@ HOOKS = [
     "register_full_backward_hook", "register_full_backward_pre_hook", "register_hook",
     "register_post_accumulate_grad_hook",
 ]  # fmt: skip
+
+
+def test_hooks_of_all_modules_and_parameters_inside_transforms_are_refused_by_name():
+    handle = nn.modules.module.register_module_full_backward_hook(lambda *_: None)
+    try:
+        with pytest.raises(ValueError, match="torch must have no backward hook for all modules"):
+            step_of(With())
+    finally:
+        handle.remove()
+    assert_refused("inside vmap, grad or another transform", With(lambda self, y: torch.vmap(self.inner)(y)))
+    energy = With(lambda self, y: torch.func.grad(lambda z: self.inner(z).square().sum())(y))
+    assert_refused("inside vmap, grad or another transform", energy)
+    with torch.inference_mode():
+        assert_refused("must not run in torch.inference_mode", With())
 
 
 @pytest.mark.parametrize("kind", HOOKS)

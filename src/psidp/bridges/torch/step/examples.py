@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["Examples", "count", "mapped", "micro_batches"]
+__all__ = ["Examples", "count", "mapped", "micro_batches", "own_code", "plain"]
 
 Examples = Any
 """A tensor, or a dict, tuple or list of them (and so on); an example is an index of every tensor's first dimension."""
@@ -24,6 +24,26 @@ def mapped(f: Callable[[torch.Tensor], Any], examples: Examples) -> Any:
     raise TypeError(
         f"inputs and targets must be tensors, or dicts, tuples or lists of them, got {type(examples).__name__}."
     )
+
+
+def own_code(tensor: torch.Tensor) -> bool:
+    """Whether a class of somebody else's says what functions of torch do with a tensor."""
+    told = {"__torch_function__", "__torch_dispatch__"}
+    return any(
+        told & vars(kind).keys() for kind in type(tensor).__mro__ if kind.__module__.partition(".")[0] != "torch"
+    )
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """The same numbers as a tensor of torch's own class, or a refusal."""
+    if type(tensor) is torch.Tensor:
+        return tensor
+    if own_code(tensor):
+        raise TypeError(
+            f"inputs and targets must be plain tensors, got {type(tensor).__name__}, whose own code would see the "
+            "whole micro-batch. Give tensor.as_subclass(torch.Tensor)."
+        )
+    return tensor.as_subclass(torch.Tensor)
 
 
 def count(inputs: Examples, targets: Examples) -> int:

@@ -37,6 +37,8 @@ class Places:
         work: operations that one example takes, once a step has rehearsed.
         by_lot: whether the model was seen to draw random numbers. Examples of a micro-batch share their seed, and so
             nobody moves to another one.
+        counts: whether model or loss were seen to count their passes. All places are computed then, so that their
+            number does not depend on the draw.
 
     Examples:
         >>> places = Places(64.0, bytes_of_one=4000)
@@ -72,7 +74,7 @@ class Places:
         self.settled = not (free and chooses)
         self._fit = min(2 * MOST, MEMORY * each // bytes_of_one) // each
         self.work: float | None = None
-        self.by_lot = False
+        self.by_lot = self.counts = False
 
     @property
     def kappa(self) -> float:
@@ -84,7 +86,7 @@ class Places:
     @property
     def moves(self) -> bool:
         """Whether examples are moved into as few micro-batches as hold them."""
-        return self._packs and not self.by_lot
+        return self._packs and not (self.by_lot or self.counts)
 
     @property
     def most(self) -> int:
@@ -94,7 +96,7 @@ class Places:
     def arranged(self, who: int | NDArray[np.int64]) -> NDArray[np.int64]:
         """Which unit is in each place that is computed, -1 for none: of a draw of so many, or in these places."""
         places = order(who, self.slots) if isinstance(who, int) else who
-        if not self._packs:
+        if not self._packs or self.counts:
             return places
         return (packed if self.moves else inhabited)(places, self.micro_batch)
 
@@ -103,13 +105,13 @@ class Places:
 
         By public numbers alone: places, which never get fewer, parameters, threads, and the operations that an
         example's shape needs. All places at once, where to begin takes longer than to compute them. Where the model
-        draws random numbers it stays as it is, since nobody moves.
+        draws random numbers or counts its passes it stays as it is, since nobody moves.
         """
         if self.work is not None and not self.settled:
             begin, speed = BEGIN + EVERY * self._tensors, SPEED * torch.get_num_threads()
             each = self.work * self._each / speed
             all_ = ceil(self.slots / self._ranks)
-            if self.by_lot:
+            if self.by_lot or self.counts:
                 self.take(self.micro_batch)
             elif all_ <= self._fit and begin >= each * all_:
                 self.take(all_)

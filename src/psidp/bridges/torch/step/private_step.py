@@ -14,12 +14,12 @@ from torch.func import vmap
 
 from psidp.bridges.torch.step.adaptive_clip import AdaptiveClip, TrackedClip
 from psidp.bridges.torch.step.clipping import ClippedTotals, bound_of, fineness_for, noisy
-from psidp.bridges.torch.step.examples import Examples, count, mapped
+from psidp.bridges.torch.step.examples import Examples, count, mapped, plain
 from psidp.bridges.torch.step.hugging_face import split
 from psidp.bridges.torch.step.per_layer_clip import LayeredTotals, PerLayerClip
 from psidp.bridges.torch.step.places import Empty, Places
 from psidp.bridges.torch.step.ranks import ALONE, Ranks
-from psidp.bridges.torch.step.recording import Recording, steady
+from psidp.bridges.torch.step.recording import Recording, refuse_modes, steady
 from psidp.bridges.torch.step.rehearsal import varies, zeros
 from psidp.bridges.torch.step.rng import Watch, drawn_from, renew, set_aside
 from psidp.bridges.torch.step.state import (
@@ -27,11 +27,13 @@ from psidp.bridges.torch.step.state import (
     Unchanged,
     held_by,
     modules_of,
-    named_by,
     nothing_escapes,
+    refuse_changes,
     refuse_company,
+    refuse_scripts,
 )
-from psidp.bridges.torch.step.trainable import bytes_of_one, refuse_hooks, trainable
+from psidp.bridges.torch.step.surroundings import Surroundings
+from psidp.bridges.torch.step.trainable import bytes_of_one, refuse_classes, refuse_hooks, trainable
 from psidp.bridges.torch.step.user_places import EveryExample, UserPlaces, seated, weighed
 from psidp.bridges.torch.step.vmap_refusal import SAVED, refusal
 from psidp.maths.rounding import product_up
@@ -44,6 +46,9 @@ ROWS = 2**34
 
 NOISY = "_psidp_noisy"
 """Attribute of gradients that a step wrote."""
+
+SWITCHES = (bool, str)
+"""Attributes of these types choose what code does."""
 
 MULTIPLIERS = (2.0**-100, 2.0**100)
 CLIP = Symbol("clip", "C", "largest L2 norm of one example's gradient", "(0,inf)", "1")
@@ -93,7 +98,7 @@ class PrivateStep:
             twice the clip more.
         empty: what happens to micro-batches in which nobody is. "skipped", with all examples moved into as few as hold
             them, each in its place, unless the model draws random numbers, as for dropout; or "computed": then their
-            number does not depend on the draw.
+            number does not depend on the draw. So it is, too, where model or loss count their passes.
         kappa: or the chance at most of a draw to exceed the places, from which slots follow.
         noise: what adds the noise, where it is not independent from step to step; PrivateTrainer gives it.
         examples_per_user: for privacy of users instead of examples. What is clipped is then the mean gradient of a user
@@ -164,10 +169,12 @@ class PrivateStep:
         of_model = set(model.modules())
         self._of_loss = [module for module in modules_of(loss) if module not in of_model]
         refuse_hooks(self._of_loss)
+        refuse_classes(self._of_loss)
+        refuse_scripts(self._modules(), loss)
         self._not_trained = {id(p): f"{name} of {type(module).__name__}" for module in self._of_loss
                              for name, p in module._parameters.items() if p is not None}  # fmt: skip
         self._undefined = torch.zeros((), dtype=torch.int64, device=self._device)
-        self._rehearsed: set[tuple[bool, ...]] = set()
+        self._rehearsed: set[tuple[Any, ...]] = set()
         self._copied: set[str] = set()
 
     @property
@@ -247,10 +254,10 @@ class PrivateStep:
     def rehearse(self, inputs: Examples, targets: Examples) -> None:
         """Learn what a model does from one example that is made up, in the shapes and types of these; no draw tells it.
 
-        What it takes, whether it draws random numbers, what has to be refused. A step does it before anything else in
-        each mode of the model, train or eval.
+        What it takes, whether it draws random numbers, what has to be refused. A step does it before anything else, for
+        new shapes of an example, and in each mode of the model: train or eval, and other switches of its modules.
         """
-        modes, watch, reached = self._modes(), Watch(), set[str]()
+        modes, watch, reached = self._modes(inputs, targets), Watch(), set[str]()
 
         def passed(
             inputs: Examples, targets: Examples, seed: bytes | None = None, **more: Any
@@ -258,32 +265,42 @@ class PrivateStep:
             units = count(inputs, targets)
             users = None if self.examples_per_user is None else range(units)
             some, wanted, weights = seated(users, units, self.examples_per_user).all(inputs, targets)
-            recording = self._recorded(some, wanted, seed, weights=weights, **more)
+            recording = self._recorded(some, wanted, seed, weights=weights, rehearsing=True, **more)
             reached.update(recording.reached)
             return recording.gradients()
 
         modules = self._modules()
         with set_aside(self._device), nothing_escapes(lambda: held_by(modules, self._loss)):
-            passed(zeros(inputs), zeros(targets), watch=watch, builds=True)
-            outside = Unchanged(named_by(modules, self._loss))
+            passed(zeros(inputs), zeros(targets), watch=watch)
+            around = Surroundings([self._loss, *modules])
             by_lot = watch.by_lot or varies(passed, inputs, targets)
-            outside.check()
+            refuse_changes(around, self.slots)
             refuse_company(passed, inputs, targets, min(MANY, self.micro_batch))
-            outside.check()
+            counts = refuse_changes(around, self.slots)
         self._refuse_unreached(reached)
         self.places.work = watch.work / self._each
         self.places.by_lot |= by_lot
+        self.places.counts |= counts
         self._rehearsed.add(modes)
 
     def _ready(self, inputs: Examples, targets: Examples) -> None:
         """Rehearse in a mode of the model that is new; where the model changes it as it runs, in the other one too."""
         for _ in range(2):
-            if self._modes() not in self._rehearsed:
-                self.rehearse(inputs, targets)
+            if self._modes(inputs, targets) in self._rehearsed:
+                return
+            self.rehearse(inputs, targets)
 
-    def _modes(self) -> tuple[bool, ...]:
-        """Which modules are in train mode."""
-        return tuple(module.training for module in self._modules())
+    def _modes(self, inputs: Examples, targets: Examples) -> tuple[Any, ...]:
+        """What code may branch on: shapes and types of an example, and switches of all modules, as train or eval."""
+        shapes: list[Any] = []
+        mapped(lambda tensor: shapes.append((tensor.shape[1:], tensor.dtype)), [inputs, targets])
+        switches = [
+            (name, value)
+            for module in self._modules()
+            for name, value in vars(module).items()
+            if isinstance(value, SWITCHES)
+        ]
+        return (*shapes, *switches)
 
     def _modules(self) -> list[nn.Module]:
         """Those of the model, and those of the loss."""
@@ -372,14 +389,16 @@ class PrivateStep:
 
     def _recorded(
         self, inputs: Examples, targets: Examples, seed: bytes | None = None, *,
-        weights: torch.Tensor | None = None, watch: Watch | None = None, builds: bool = False,
+        weights: torch.Tensor | None = None, watch: Watch | None = None, rehearsing: bool = False,
     ) -> Recording:  # fmt: skip
         """One pass over a micro-batch, with what each example, or each user, adds to each parameter.
 
-        A first pass may build what the others find there.
+        In a rehearsal, whose first pass may build what the others find there, `refuse_changes` sees what changes.
         """
+        refuse_modes()
+        inputs, targets = mapped(plain, inputs), mapped(plain, targets)
         modules = self._modules()
-        kept = Unchanged(() if builds else held_by(modules, self._loss))
+        kept = Unchanged(() if rehearsing else held_by(modules, self._loss))
         recording = Recording(self.parameters, count(inputs, targets), as_rows=self._as_rows, each=self._each)
 
         def loss_of_one(marker: torch.Tensor, inputs: Examples, targets: Examples) -> torch.Tensor:
@@ -399,7 +418,7 @@ class PrivateStep:
                     raise
                 raise told from error
             self.places.by_lot |= drawn_from(self._device, seed)
-        kept.check()
+        kept.check(self.places.counts)
         self._copied |= {name for name, c in recording.contributions.items() if c.copied}
         return recording
 

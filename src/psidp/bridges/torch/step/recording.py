@@ -15,14 +15,15 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode, _get_current_dispatch_mode_stack
 
 from psidp.bridges.torch.step.contribution import Contribution
 from psidp.bridges.torch.step.layers import Conv, Gather, GroupNorm, LayerNorm, Linear
-from psidp.bridges.torch.step.lowering import level, lowered
+from psidp.bridges.torch.step.lowering import inside, level, lowered
 from psidp.bridges.torch.step.substitutes import PRODUCT, SUBSTITUTES, attention_of_all
 
-__all__ = ["Recording", "steady"]
+__all__ = ["Recording", "refuse_modes", "steady"]
 
 ASKED = {
     "size", "dim", "numel", "stride", "is_floating_point", "is_complex", "detach", "data_ptr", "element_size",
@@ -51,8 +52,35 @@ PRODUCTS = re.compile(r"(P|Cump)rodBackward\d")
 """What torch calls their backward passes; a function of somebody's own has no number at its end."""
 
 
+CUSTOM = "custom_function_call"
+"""What torch calls an autograd.Function that is applied under vmap."""
+
+TEXTS = ("__repr__", "__format__")
+"""What makes text of a tensor."""
+
+OPERATORS = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+"""What stands for an operator of torch or of another package."""
+
+NAMESPACES = ("aten", "prim", "prims", "torchaudio", "torchvision")
+"""Operators whose code keeps nothing."""
+
 LEAF = "torch::autograd::AccumulateGrad"
 """What torch calls the end of a graph, where a tensor gathers its gradient."""
+
+
+WHOLE = (
+    "model and loss must keep the examples of a micro-batch apart, but {what} has code that "
+    "sees all of them at once, or as plain tensors: a vmap rule or a kernel of its own. Let torch make the rule of an "
+    "autograd.Function (generate_vmap_rule = True), or write an operator with functions of torch."
+)
+WRITTEN = (
+    "model and loss must not print their tensors, nor make text of them: it would hold the values of the whole "
+    "micro-batch. Take it out."
+)
+MODE = (
+    "no mode of torch's dispatch or functions must be active in a private step or its model, got {mode}: it would see "
+    "the whole micro-batch. Take it out, also around the step."
+)
 
 
 class Lifted(torch.autograd.Function):  # type: ignore[misc]
@@ -144,6 +172,8 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
         """Run a function of torch; where it takes a trainable parameter, the recorded version of it."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
+        _refuse_own(func, name, args)
+        _refuse_mode(_get_current_dispatch_mode())
         if name == "requires_grad_" and level() == self._level:
             return args[0]  # what checkpoints ask of inputs; here every output of a recorded layer does
         if name in SUBSTITUTES:
@@ -151,7 +181,8 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
                 done = SUBSTITUTES[name](*args, **kwargs)
             if done is not NotImplemented:
                 return done
-        if func is functional.scaled_dot_product_attention and args and args[0].ndim == 4 and len(args[0]) == 1:
+        fused = func is functional.scaled_dot_product_attention and args and level() == self._level
+        if fused and args[0].ndim == 4 and len(args[0]) == 1:
             return self._attention(*args, **kwargs)
         if not (torch.is_grad_enabled() and (self._has(args) or self._has(kwargs.values()))):
             return (self._frozen if func is functional.linear else func)(*args, **kwargs)
@@ -199,6 +230,11 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
 
     def _lifted(self, call: Callable[..., torch.Tensor], *tensors: Any) -> torch.Tensor:
         """A call on the whole micro-batch, inside vmap."""
+        if level() != self._level:
+            raise ValueError(
+                "model must not use a trainable parameter inside vmap, grad or another transform of torch.func of its "
+                "own: its gradient cannot be told apart there. Write that part without the transform, or freeze it."
+            )
         if lowered is None:
             result: torch.Tensor = Lifted.apply(call, self._one, *tensors)
             return result
@@ -342,6 +378,31 @@ class Recording(TorchFunctionMode):  # type: ignore[misc]
             into.add_gather(ids, g if skipped is None else g.masked_fill((ids == skipped)[..., None], 0))
 
         return self._lifted(lambda ids: Gather.apply(ids, self._anchor, weight.detach(), keep), input)
+
+
+def _refuse_own(func: Any, name: str, args: Any) -> None:
+    """Refuse functions and operators whose code would see the whole micro-batch, or examples as plain tensors."""
+    if name in TEXTS and inside(args[0]):
+        raise ValueError(WRITTEN)
+    if name == CUSTOM:
+        if not (args and getattr(args[0], "generate_vmap_rule", False)):
+            raise ValueError(WHOLE.format(what=getattr(args[0], "__name__", "a function") if args else "a function"))
+    elif isinstance(func, OPERATORS):
+        whole = func._qualified_op_name if isinstance(func, torch._ops.OpOverloadPacket) else func.name()
+        if whole.partition("::")[0] not in NAMESPACES:
+            raise ValueError(WHOLE.format(what=whole))
+
+
+def refuse_modes() -> None:
+    """Refuse modes around a step that are not torch's own, such as its default device or its counter of operations."""
+    for mode in (*_get_current_dispatch_mode_stack(), *_get_current_function_mode_stack()):
+        _refuse_mode(mode)
+
+
+def _refuse_mode(mode: Any) -> None:
+    """Refuse a mode that is neither torch's nor ours."""
+    if mode is not None and type(mode).__module__.partition(".")[0] not in ("torch", "psidp"):
+        raise ValueError(MODE.format(mode=type(mode).__name__))
 
 
 @contextmanager

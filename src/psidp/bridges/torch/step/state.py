@@ -21,8 +21,18 @@ from torch import nn
 from psidp.bridges.torch.step.examples import Examples, mapped
 from psidp.bridges.torch.step.lowering import inside
 from psidp.bridges.torch.step.rehearsal import made_up
+from psidp.bridges.torch.step.surroundings import NUMBERS, PLAIN, Surroundings
 
-__all__ = ["MANY", "Unchanged", "held_by", "modules_of", "named_by", "nothing_escapes", "refuse_company"]
+__all__ = [
+    "MANY",
+    "Unchanged",
+    "held_by",
+    "modules_of",
+    "nothing_escapes",
+    "refuse_changes",
+    "refuse_company",
+    "refuse_scripts",
+]
 
 MANY = 3
 """Made-up examples that keep each other company, where a micro-batch has room for them."""
@@ -33,7 +43,6 @@ CLOSE = {"cpu": 1e-4, "cuda": 1e-2}
 INTERNAL = frozenset(vars(nn.Module()))
 """Attributes of every module, which are torch's own business."""
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
 CONTAINERS = (list, dict, set, deque)
 
 Passed = Callable[..., Iterable[torch.Tensor]]
@@ -46,6 +55,10 @@ KEPT = (
     "{name} of {owner} must stay the same from pass to pass: it would carry values of one example to others, or tell "
     "how many examples were drawn. Put that part into eval mode, if it has one, or leave it out of model and loss."
 )
+SCRIPT = (
+    "model and loss must not be scripts of torch.jit, got {owner}: what a script keeps in its attributes is out of "
+    "sight. Use the module that it was made from."
+)
 ESCAPED = (
     "model and loss must keep no tensor of an example, but after the pass there still is {what}. Take it out: forward "
     "and loss may only return tensors."
@@ -53,7 +66,11 @@ ESCAPED = (
 REPEATED = (
     "model and loss must give one example the same gradient in every pass with the same random seeds. Something is "
     "kept from pass to pass (a counter, a global, a cache), or random numbers come from a source that seeds of torch, "
-    "NumPy and Python's random do not reach. Keep nothing, and draw with torch.rand."
+    "NumPy and Python's random do not reach. Change numbers of a schedule between steps, and draw with torch.rand."
+)
+COUNTED = (
+    "{name} of {owner} must stay the same from pass to pass where a step has as many places as examples are drawn "
+    "(slots=0, or micro_batch=1): it would tell how many those are. Leave both at their defaults."
 )
 COMPANY = (
     "model and loss must keep the examples of a micro-batch apart, but the gradient of one changes with the values of "
@@ -71,11 +88,13 @@ class Unchanged:
             for owner, held in namespaces
         ]
 
-    def check(self) -> None:
-        """Refuse where a tensor, a number or the length of a container is another one."""
+    def check(self, counts: bool) -> None:
+        """Refuse where a tensor, a number or the length of a container is another one; numbers not, if these count."""
         for owner, held, before in self._before:
             for name, value in held.items():
-                if name not in INTERNAL and not _same(before.get(name, (None, None)), value):
+                old = before.get(name, (None, None))
+                counted = counts and isinstance(value, NUMBERS) and isinstance(old[0], NUMBERS)
+                if name not in INTERNAL and not (counted or _same(old, value)):
                     raise ValueError(KEPT.format(name=name, owner=owner))
 
 
@@ -94,13 +113,23 @@ def held_by(modules: list[nn.Module], loss: Any) -> Iterator[Namespace]:
         yield type(loss).__name__, vars(loss)
 
 
-def named_by(modules: list[nn.Module], loss: Any) -> Iterator[Namespace]:
-    """What the functions of loss and modules refer to outside of themselves: closures, globals, default arguments."""
-    for part in _parts([loss, *modules]):
-        if inspect.isfunction(part) and not _from_torch(part):
-            yield part.__qualname__, _outside(part)
-        elif inspect.isclass(part):
-            yield part.__name__, dict(vars(part))
+def refuse_changes(around: Surroundings, slots: int) -> bool:
+    """Refuse changes around model and loss, but for numbers, which may count passes; whether there are such."""
+    counts = False
+    for name, owner, number in around.changed():
+        if not number:
+            raise ValueError(KEPT.format(name=name, owner=owner))
+        if not slots:
+            raise ValueError(COUNTED.format(name=name, owner=owner))
+        counts = True
+    return counts
+
+
+def refuse_scripts(modules: list[nn.Module], loss: Any) -> None:
+    """Refuse scripts among modules and loss, since nobody can read what they keep."""
+    script = Surroundings([loss, *modules]).find(torch.jit.ScriptModule)
+    if script is not None:
+        raise ValueError(SCRIPT.format(owner=type(script).__name__))
 
 
 def _parts(roots: list[Any]) -> list[Any]:
@@ -164,11 +193,12 @@ def nothing_escapes(namespaces: Callable[[], Iterable[Namespace]]) -> Iterator[N
     enabled = gc.isenabled()
     gc.collect(0)  # so that the young generation has what is made inside, and nothing else
     gc.disable()
+    before = _collections()
     try:
         yield
-        alive = [
-            weakref.ref(o) for o in gc.get_objects(generation=0) if issubclass(type(o), torch.Tensor) and inside(o)
-        ]
+        made = gc.get_objects(generation=0 if _collections() == before else None)  # a collection made all of them old
+        alive = [weakref.ref(o) for o in made if issubclass(type(o), torch.Tensor) and inside(o)]
+        del made
     finally:
         if enabled:
             gc.enable()
@@ -177,6 +207,11 @@ def nothing_escapes(namespaces: Callable[[], Iterable[Namespace]]) -> Iterator[N
         kept = [tensor for tensor in (ref() for ref in alive) if tensor is not None]
         if kept:
             raise ValueError(ESCAPED.format(what=_place(kept[0], namespaces())))
+
+
+def _collections() -> int:
+    """How often garbage was collected so far."""
+    return sum(generation["collections"] for generation in gc.get_stats())
 
 
 def _place(tensor: torch.Tensor, namespaces: Iterable[Namespace]) -> str:

@@ -5,12 +5,14 @@ from itertools import pairwise
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+from torch.nn.modules.module import _global_backward_hooks, _global_backward_pre_hooks
 from torch.nn.parameter import is_lazy
 
 from psidp.bridges.torch.step.clipping import MOST
+from psidp.bridges.torch.step.examples import own_code
 from psidp.bridges.torch.step.world import refuse_world, refuse_wrapper
 
-__all__ = ["bytes_of_one", "refuse_hooks", "trainable"]
+__all__ = ["bytes_of_one", "refuse_classes", "refuse_hooks", "trainable"]
 
 TYPES = (torch.float32, torch.bfloat16, torch.float64)
 DEVICES = ("cpu", "cuda")
@@ -32,6 +34,7 @@ def trainable(model: nn.Module, ranks: int = 1) -> dict[str, nn.Parameter]:
     refuse_wrapper(model)
     _refuse_modules(model)
     refuse_hooks(list(model.modules()))
+    refuse_classes(list(model.modules()))
     found = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not found:
         raise ValueError("model has no parameter that requires grad, so there is nothing to train.")
@@ -73,12 +76,25 @@ def _refuse_modules(model: nn.Module) -> None:
 
 def refuse_hooks(modules: list[nn.Module]) -> None:
     """Refuse hooks of the backward pass, which a step never calls: no batch has the gradient that they would see."""
+    if _global_backward_hooks or _global_backward_pre_hooks:
+        raise ValueError(f"torch must have no backward hook for all modules: {UNCALLED}")
     for module in modules:
         if module._backward_hooks or module._backward_pre_hooks:
             raise ValueError(f"{type(module).__name__} must have no backward hook: {UNCALLED}")
         for name, p in module._parameters.items():
             if p is not None and (p._backward_hooks or p._post_accumulate_grad_hooks):
                 raise ValueError(f"{name} of {type(module).__name__} must have no hook on its gradient: {UNCALLED}")
+
+
+def refuse_classes(modules: list[nn.Module]) -> None:
+    """Refuse parameters and buffers of a class with code of its own, which would see the whole micro-batch."""
+    for module in modules:
+        for name, tensor in (*module._parameters.items(), *module._buffers.items()):
+            if tensor is not None and own_code(tensor):
+                raise TypeError(
+                    f"{name} of {type(module).__name__} must be a plain tensor or Parameter, got "
+                    f"{type(tensor).__name__}, whose own code would see the whole micro-batch. Convert it first."
+                )
 
 
 def _refuse_parameter(name: str, parameter: nn.Parameter) -> None:

@@ -13,6 +13,10 @@ SENTENCES = {
     SAVED: "{where} uses saved-tensor hooks, as compression, offloading and checkpointing of activations do: they see "
     "the whole micro-batch, and one example could change the gradients of the others. Take them out, also around the "
     "step; a smaller micro_batch needs less memory.",
+    "setup_context": "{where} uses an autograd.Function that torch cannot split into examples. Give it a "
+    "setup_context, and generate_vmap_rule = True.",
+    "Inference tensors": "a private step must not run in torch.inference_mode(), which records no gradient. Leave it "
+    "out.",
     "cannot register a hook on a tensor": "{where} registers a hook on a tensor, which would see the whole "
     "micro-batch. Take it out, and compute what it does in forward.",
     "can't retain_grad": "{where} asks a tensor to retain its gradient, which would be that of the whole micro-batch. "
