@@ -284,6 +284,21 @@ def test_a_stream_that_opens_can_publish_whatever_the_table_holds(tmp_path):
         assert opened >= 24
 
 
+def test_a_contribution_that_does_not_fit_is_refused_before_anything_is_chosen(ledger, curator):
+    for chosen in (ask.count(contribution="auto"), ask.sum("hours", bounds="auto")):
+        for groups in (GROUPS["none"], GROUPS["public"]):
+            question = curator.ask(chosen, ask.mean("cost", 0, 300, contribution=2.0**20), **groups)
+            with pytest.raises(ValueError, match="contribution of 'mean of cost' is too large for so many groups"):
+                question.release(psi=0.5)
+    assert states(ledger, "survey") == ["opened"]
+
+
+def test_a_contribution_is_lowered_where_chosen_bins_are_many(curator):
+    answer = curator.ask(ask.histogram("hours", "auto"), contribution=2.0**20).release(psi=1e4)
+    (most,) = (note.values["at_most"] for note in answer.notes if note.kind == "contribution")
+    assert 2.0**10 < most < 2.0**20
+
+
 def test_a_contribution_is_lowered_where_private_keys_are_many_and_never_refused_after_they_are_paid():
     rows = pa.table({"u": [i % 3000 for i in range(30_000)], "k": [i % 10 for i in range(30_000)]})
     terms = {"by": "k", "groups": PrivateGroups(1e-9, 10, 3.0), "psi": 50.0, "contribution": 2.0**20}
