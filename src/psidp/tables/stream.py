@@ -13,13 +13,12 @@ from psidp.mechanism.stream_record import StreamRecord
 from psidp.mechanism.stream_series import drawn
 from psidp.mechanism.stream_store import TABLE, LedgerStore
 from psidp.strategies import Participation
-from psidp.symbols import symbol, whole
+from psidp.symbols import whole
 from psidp.tables.ask import Ask, Cap
 from psidp.tables.calendar import Calendar, Every, as_date
 from psidp.tables.choices.groups import PrivateGroups
 from psidp.tables.conditions import Condition, readings_words
 from psidp.tables.counted import clipped_asks, counted_words, flags_of
-from psidp.tables.price import psi_from_notion
 from psidp.tables.question import Priced, Question
 from psidp.tables.series import Published, Series
 from psidp.tables.strategies.toeplitz import Toeplitz
@@ -60,10 +59,7 @@ class StreamQuestion(Question):
     @spelled_out
     def priced(self, psi: float | None = None, **notions: Unpack[Notions]) -> "Stream":
         """The stream at its price, which is not paid here: to publish and read where another process opened it."""
-        found, note = psi_from_notion(psi, notions)
-        if not symbol("psi").number(found) > 0.0:
-            raise ValueError(f"psi ({symbol('psi').meaning}) must be above 0 for a stream, got psi={found}.")
-        return Stream(self.at(found, note))
+        return Stream(self.at_notion(psi, notions))
 
     def to_dict(self) -> dict[str, Any]:
         """The question as plain values."""
@@ -149,7 +145,7 @@ class Stream:
     def open(self, purpose: str = "") -> Self:
         """The stream, paid for. Opening again, after a restart or from another process, costs nothing."""
         priced, payment = self.priced, self.question.curator.payment
-        priced.engine.exact_text(priced.source, self.layout.by)  # or no period could be published
+        priced.source.exact_text(self.layout.by)  # or no period could be published
         more = payment.event | {name: value for name, value in payment.named.items() if value}
         self._record.open(purpose, more)
         return self

@@ -1,12 +1,15 @@
 """Source: a table where it lies, with its schema. Opening looks at names and types, never at rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from psidp.tables.engines.base import Dialect, Engine
 from psidp.tables.types import DECLARED, Type
 
 __all__ = ["Source"]
+
+ALIKE = (("a", "A"), ("a", "a "), ("a", "\u00e1"), ("\u00e9", "e\u0301"), ("ss", "\u00df"), ("ab", "a-b"), ("1", "01"))
+"""Texts that some collation takes for one: by case, blanks, accents, composition, letters, punctuation, digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Source:
     @property
     def dialect(self) -> Dialect:
         """How SQL over its columns is written."""
-        return self.engine.dialect(self)
+        return self.engine.sql(self.schema)
 
     def with_columns(
         self, columns: Mapping[str, tuple[str, Type]], *, untyped: frozenset[str] | None = None
@@ -63,6 +66,27 @@ class Source:
         """The rows for which a test in SQL over `source` is true."""
         columns = ", ".join(map(self.dialect.column, self.schema))
         return replace(self, text=f"(SELECT {columns} FROM {self.text} AS source WHERE {test})")
+
+    def exact_text(self, columns: Sequence[str]) -> None:
+        """Refuse columns of text in which the engine takes different texts for one.
+
+        No row is read: MAX over no rows is NULL of the column's own type and collation.
+        """
+        dialect, texts = self.dialect, [name for name in columns if self.schema[name].text]
+        if not texts:
+            return
+        tests = [
+            " OR ".join(f"coalesce(max({dialect.key(n)}), {dialect.quote(a)}) = {dialect.quote(b)}" for a, b in ALIKE)
+            for n in texts
+        ]
+        (merged,) = self.engine.rows(f"SELECT {', '.join(tests)} FROM {self.text} AS source WHERE FALSE")
+        for name, merges in zip(texts, merged, strict=True):
+            if merges:
+                raise ValueError(
+                    f"column {name!r} cannot make groups: the database takes different texts in it for one (by case, "
+                    "accents or blanks), and the text it shows depends on the rows. Give a view in which the column is "
+                    "plain text, such as lower(...) under the database's binary collation."
+                )
 
     def close(self) -> None:
         """End the connection, if it was opened for this table."""
