@@ -123,12 +123,12 @@ def test_the_same_table_opened_again_is_the_same_question(kept, tmp_path, monkey
 
 def test_a_stored_answer_does_not_trouble_the_engine(curator, monkeypatch):
     curator.ask(ask.count()).release(psi=0.5, retry_key="k")
-    monkeypatch.setattr("psidp.tables.table.prepared", None)
+    monkeypatch.setattr("psidp.tables.payment.prepared", None)
     assert curator.ask(ask.count()).release(psi=0.5, retry_key="k").stored
 
 
 def test_what_does_not_fit_is_refused_before_the_engine_works(curator, kept, monkeypatch):
-    monkeypatch.setattr("psidp.tables.table.prepared", None)
+    monkeypatch.setattr("psidp.tables.payment.prepared", None)
     with pytest.raises(BudgetExceededError, match=r"has psi 1 left; this release needs 1\.5"):
         curator.ask(ask.count()).release(psi=1.5)
     with pytest.raises(BudgetExceededError, match="kappa"):

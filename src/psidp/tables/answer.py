@@ -18,7 +18,7 @@ from psidp.tables.estimate import Estimate
 from psidp.tables.notes import Note
 from psidp.tables.rounding import on_steps
 
-__all__ = ["Answer", "packed", "unpacked"]
+__all__ = ["Answer", "Released", "packed", "unpacked"]
 
 Key = tuple[Any, ...]
 
@@ -28,8 +28,46 @@ MOST_NAMED = 20
 """Groups that a note names."""
 
 
+class Released:
+    """What a release gives back, with what the ledger knows of it; answers and cubes are frozen values with these
+    fields."""
+
+    __slots__ = ()
+
+    guarantee: Guarantee
+    notes: tuple[Note, ...]
+    left: str
+    stored: bool
+    retry_key: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as plain values, without what the ledger knows."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """It as JSON."""
+        return json.dumps(self.to_dict() | self.payment(), ensure_ascii=False)
+
+    def payment(self) -> dict[str, Any]:
+        """What the ledger knows of it, as plain values."""
+        return {"left": self.left, "stored": self.stored, "retry_key": self.retry_key}
+
+    def settled(self, left: str, stored: bool, retry_key: str = "") -> Self:
+        """The same with what the budget holds, whether it was answered before, and its key in the ledger."""
+        return replace(self, left=left, stored=stored, retry_key=retry_key)  # type: ignore[type-var]
+
+    def summarized(self, together: str = "", last: str = "") -> str:
+        """What was asked, what it cost, and what is left; `together` and `last` end the cost and all of it."""
+        g = self.guarantee
+        paid = "This was answered before: the same numbers, and nothing was spent now." if self.stored else ""
+        kappa = f" and kappa = {g.kappa:.3g}" if g.kappa else ""
+        cost = f"It cost psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit}){together}."
+        lines = (*(one_line(note.text) for note in self.notes), paid, cost, self.left, last)
+        return "\n".join(line for line in lines if line)
+
+
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Released):
     """The numbers of one release, a row for each group and statistic.
 
     Args:
@@ -132,8 +170,9 @@ class Answer:
         who = f" ({', '.join(keys[:MOST_NAMED])}{more})" if keys and self.by else ""
         groups = len({key for key, _ in self.rows})
         words = (
-            f"suppressed: {len(small):,} of {groups:,} groups, whose noisy {judge} is below {below:g}, were left out{who}, at no cost. What is left is larger on average than the truth where counts "
-            "are near the threshold."
+            f"suppressed: {len(small):,} of {groups:,} groups, whose noisy {judge} is below {below:g}, were left "
+            f"out{who}, at no cost. What is left is larger on average than the truth where counts are near the "
+            "threshold."
         )
         return replace(self, rows=rows, notes=(*self.notes, Note("step", words)))
 
@@ -183,22 +222,12 @@ class Answer:
 
     def summary(self) -> str:
         """What was asked, what it cost, what is left, and how far off the numbers may be."""
-        g = self.guarantee
-        paid = "This was answered before: the same numbers, and nothing was spent now." if self.stored else ""
-        kappa = f" and kappa = {g.kappa:.3g}" if g.kappa else ""
-        cost = f"It cost psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit})."
         bars = (
             f"Each interval covers its number with probability {self.confidence:g} over the noise. Values beyond their "
             "bounds count as the bound, and units with more than their share are scaled down: the interval of a number "
             "without a flag reaches further by what that may have moved, where it was measured; a quantile's does not."
         )
-        return "\n".join(
-            line for line in (*(one_line(note.text) for note in self.notes), paid, cost, self.left, bars) if line
-        )
-
-    def settled(self, left: str, stored: bool, retry_key: str = "") -> Self:
-        """The same answer with what the budget holds, whether it was answered before, and its key in the ledger."""
-        return replace(self, left=left, stored=stored, retry_key=retry_key)
+        return self.summarized(last=bars)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values."""
@@ -216,14 +245,6 @@ class Answer:
             "confidence": self.confidence,
             "notes": [note.to_dict() for note in self.notes],
         }
-
-    def to_json(self) -> str:
-        """The answer as JSON."""
-        return json.dumps(self.to_dict() | self.payment(), ensure_ascii=False)
-
-    def payment(self) -> dict[str, Any]:
-        """What the ledger knows of it, as plain values."""
-        return {"left": self.left, "stored": self.stored, "retry_key": self.retry_key}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:

@@ -1,7 +1,7 @@
 """Cubes: measures in many tables over the same columns, planned, priced and released together."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import comb, inf, nan
@@ -21,8 +21,7 @@ from psidp.tables.derived import derived_table
 from psidp.tables.notes import Note
 from psidp.tables.payment import Payment
 from psidp.tables.plan import ROWS
-from psidp.tables.price import psi_from_notion
-from psidp.tables.question import Drawn, Priced, Question, prepared
+from psidp.tables.question import Drawn, Priced, Question
 from psidp.tables.readings import Cube, binned
 from psidp.tables.sources.groups import key_tuples, key_types, public_groups, refuse_own_groups
 from psidp.tables.sources.source import Source
@@ -73,8 +72,7 @@ class CubeQuestion(Question):
         priced = self.priced(psi, errors, notions)
         layout, noises = _strategy(priced)
         strategies = {column.name: _column_words(column) for column in layout.columns}
-        standing = self.curator.payment.standing(priced.guarantee, self._request(priced), retry_key)
-        notes = plan_notes(priced) + ((Note("budget", standing),) if standing else ())
+        notes = plan_notes(priced) + self.curator.payment.notes(priced, retry_key)
         return CubePlan(
             priced.guarantee, _expected(priced), strategies, noises[0].plans[0].gap, notes, tuple(priced.sql())
         )
@@ -99,17 +97,9 @@ class CubeQuestion(Question):
 
         Nothing is spent when the engine fails before noise could have been drawn.
         """
-        priced = self.priced(psi, errors, notions)
-
-        def ready() -> Callable[[], Cube]:
-            draw = prepared(priced)
-            return lambda: _answer(draw())
-
         payment: Payment = self.curator.payment
-        return payment.release(
-            priced.guarantee, self._request(priced), ready, Cube.from_dict, words=self.words,
-            full=lambda: _in_full(priced, self._request(priced)), purpose=purpose, retry_key=retry_key,
-        )  # fmt: skip
+        priced = self.priced(psi, errors, notions)
+        return payment.release(priced, _answer, Cube.from_dict, _in_full, purpose=purpose, retry_key=retry_key)
 
     def check_quantile(self, column: str, by: Sequence[str] = ()) -> None:
         """Refuse quantiles that the answer would not hold: before it is paid for."""
@@ -134,10 +124,10 @@ class CubeQuestion(Question):
         if errors is not None:
             priced = self._priced_by_errors(errors)
         else:
-            found, note = psi_from_notion(psi, given)
-            if not LEAST_PSI <= symbol("psi").number(found) <= MOST_PSI:
+            priced = self.at_notion(psi, given)
+            found = priced.guarantee.psi
+            if not LEAST_PSI <= found <= MOST_PSI:
                 raise ValueError(f"psi ({symbol('psi').meaning}) must be in [2^-30, 2^10] for a cube, got psi={found}.")
-            priced = self.at(found, note)
         _ = priced.noises  # refused here where it cannot be drawn exactly
         return priced
 
@@ -151,11 +141,6 @@ class CubeQuestion(Question):
         if not LEAST_PSI <= within <= MOST_PSI:
             raise ValueError(f"errors must be within reach of psi in [2^-30, 2^10], got errors that need {within:.3g}.")
         return question.at(psi)
-
-    def _request(self, priced: Priced) -> dict[str, Any]:
-        """What makes two releases the same: the question with wanted errors, the table and the price."""
-        identity: dict[str, Any] = self.curator.identity
-        return priced.question.to_dict() | identity | {"guarantee": priced.guarantee.to_dict()}
 
 
 class ExpectedTable(NamedTuple):
@@ -512,12 +497,12 @@ def _worth(priced: Priced) -> Note:
     return contribution_note(words, "", c, "cell", measured)
 
 
-def _in_full(priced: Priced, request: Mapping[str, Any]) -> str:
+def _in_full(priced: Priced) -> str:
     """The question of a cube in full, for an approval."""
     layout, _ = _strategy(priced)
     chosen = "chosen" if priced.asks[0].contribution == "auto" else f"{priced.contributions[0]:g}"
     tables = f"; {len(layout.wanted)} tables of {', '.join(column.name for column in layout.columns)}"
-    return question_in_full(priced, f"{tables}; contribution {chosen}", request)
+    return question_in_full(priced, f"{tables}; contribution {chosen}")
 
 
 def _expected(priced: Priced) -> tuple[ExpectedTable, ...]:

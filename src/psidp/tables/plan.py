@@ -107,8 +107,8 @@ class Plan:
         g = self.guarantee
         kappa = f" and kappa = {g.kappa:.3g}" if g.kappa else ""
         cost = f"It would cost psi = {g.psi:.6g}{kappa} ({g.adjacency}, per {g.unit}). No row was read."
-        lines = [*(e.sentence() for e in self.expected), self.groups, *(one_line(note.text) for note in self.notes)]
-        return "\n".join([*lines, cost])
+        lines = [*(e.sentence() for e in self.expected), self.groups, *(note.text for note in self.notes), cost]
+        return "\n".join(map(one_line, lines))
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values."""

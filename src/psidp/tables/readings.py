@@ -1,8 +1,7 @@
 """Cube: many tables that agree with each other, read from noisy residuals that were paid for once."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from math import inf, isnan, nan, prod, sqrt
 from typing import Any, Self
@@ -10,13 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from psidp.escaping import one_line
 from psidp.forms import check_form
 from psidp.guarantee import Guarantee
 from psidp.maths.fieller import ratio_error, ratio_interval
 from psidp.maths.isotonic import isotonic
 from psidp.strategies.marginals import Marginals, Table
-from psidp.tables.answer import Answer
+from psidp.tables.answer import Answer, Released
 from psidp.tables.ask import Ask
 from psidp.tables.estimate import Estimate, Spread, count_flag
 from psidp.tables.flags import judged
@@ -36,7 +34,7 @@ SHARE = Spread(ratio=True, low=0.0, high=1.0, half=0.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Cube:
+class Cube(Released):
     """Noisy residuals of tables over some columns. Tables, ranges, quantiles and ratios are read from them at no cost.
 
     `Curator.cube(...).release(...)` makes one. All readings agree with each other: the cells of a table add up to those
@@ -185,17 +183,9 @@ class Cube:
         rows = [(key, e) for key, line in zip(keys, judged(ranks, found, self.lost), strict=True) for e in line]
         return self._answer(groups, rows, f"Quantiles of {column}.")
 
-    def settled(self, left: str, stored: bool, retry_key: str = "") -> Self:
-        """The same cube with what the budget holds, whether it was answered before, and its key in the ledger."""
-        return replace(self, left=left, stored=stored, retry_key=retry_key)
-
     def summary(self) -> str:
         """What was asked, what it cost, and what is left."""
-        g = self.guarantee
-        paid = "This was answered before: the same numbers, and nothing was spent now." if self.stored else ""
-        cost = f"It cost psi = {g.psi:.6g} ({g.adjacency}, per {g.unit}), all tables together."
-        lines = [*(one_line(note.text) for note in self.notes), paid, cost, self.left]
-        return "\n".join(line for line in lines if line)
+        return self.summarized(", all tables together")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values: strategies in whole numbers, noise, coefficients. Nothing is planned again."""
@@ -213,14 +203,6 @@ class Cube:
             "excess": None if self.excess == inf else self.excess,
         }
 
-    def to_json(self) -> str:
-        """The cube as JSON, from which `Cube.from_dict(json.loads(...))` makes it again."""
-        return json.dumps(self.to_dict() | self.payment(), ensure_ascii=False)
-
-    def payment(self) -> dict[str, Any]:
-        """What the ledger knows of it, as plain values."""
-        return {"left": self.left, "stored": self.stored, "retry_key": self.retry_key}
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The cube that to_dict wrote, here or in version 0.2 (which also wrote what each layer adds)."""
@@ -236,7 +218,7 @@ class Cube:
             columns, measures, tuple(noisy), Guarantee.from_dict(values["guarantee"]), values["confidence"],
             tuple(map(Note.from_dict, values["notes"])), nan if values["lost"] is None else values["lost"],
             values.get("left", ""), values.get("stored", False),
-            inf if values.get("excess") is None else values["excess"],
+            inf if values.get("excess") is None else values["excess"], values.get("retry_key", ""),
         )  # fmt: skip
 
     def _read(

@@ -49,8 +49,8 @@ class Series:
     """How the whole numbers that periods released are read: for each measure, groups by bins by coordinates.
 
     Args:
-        plan: the noise. calendar: the periods. groups: the groups. asks: the measures. flags: the flag of all numbers of
-        a measure, by its name. confidence: chance that an interval covers.
+        plan: the noise. calendar: the periods. groups: the groups. asks: the measures. flags: the flag of all numbers
+        of a measure, by its name. confidence: chance that an interval covers.
     """
 
     plan: StreamPlan

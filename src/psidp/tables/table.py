@@ -7,7 +7,6 @@ from math import inf, nan, sqrt
 from typing import Any, Unpack
 
 from psidp.maths.notion import Notions, spelled_out
-from psidp.symbols import symbol
 from psidp.tables.answer import Answer
 from psidp.tables.ask import Ask, Contribution, check_contribution
 from psidp.tables.choices.groups import PrivateGroups
@@ -17,10 +16,10 @@ from psidp.tables.derived import derived_table
 from psidp.tables.estimate import Estimate
 from psidp.tables.flags import judged
 from psidp.tables.measures import Measure
-from psidp.tables.notes import Note
+from psidp.tables.payment import Payment
 from psidp.tables.plan import ROWS, Expected, Plan
-from psidp.tables.price import Wanted, psi_from_notion, wanted_errors
-from psidp.tables.question import Drawn, Priced, Question, prepared
+from psidp.tables.price import Wanted, wanted_errors
+from psidp.tables.question import Drawn, Priced, Question
 from psidp.tables.sources.groups import key_tuples, key_types, public_groups, refuse_own_groups
 from psidp.tables.strategies.identity import Identity
 from psidp.tables.words import answer_notes, full_words, groups_words, plan_notes
@@ -45,8 +44,7 @@ class TableQuestion(Question):
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         priced = self.priced(psi, error, notions)
         expected = tuple(_expected(priced, j) for j in range(len(self.asks)))
-        standing = self.curator.payment.standing(priced.guarantee, self._request(priced), retry_key)
-        notes = plan_notes(priced) + ((Note("budget", standing),) if standing else ())
+        notes = plan_notes(priced) + self.curator.payment.notes(priced, retry_key)
         return Plan(priced.guarantee, expected, tuple(priced.sql()), groups_words(priced), notes)
 
     @spelled_out
@@ -74,17 +72,9 @@ class TableQuestion(Question):
 
         Nothing is spent when the engine fails before noise could have been drawn.
         """
+        payment: Payment = self.curator.payment
         priced = self.priced(psi, error, notions)
-
-        def ready() -> Any:
-            draw = prepared(priced)
-            return lambda: self._answer(draw())
-
-        answer: Answer = self.curator.payment.release(
-            priced.guarantee, self._request(priced), ready, Answer.from_dict, words=self.words,
-            full=lambda: full_words(priced, self._request(priced)), purpose=purpose, retry_key=retry_key,
-        )  # fmt: skip
-        return answer
+        return payment.release(priced, _answer, Answer.from_dict, full_words, purpose=purpose, retry_key=retry_key)
 
     def priced(self, psi: float | None, error: Wanted | None, notions: Mapping[str, Any]) -> Priced:
         """The question at its price, given in one of three ways."""
@@ -93,11 +83,7 @@ class TableQuestion(Question):
             raise TypeError("psi, another notion, or error must be given, one of them.")
         if error is not None:
             return self._priced_by_error(error)
-        kappa = self.layout.terms.kappa if self.layout.terms else 0.0
-        found, note = psi_from_notion(psi, notions, kappa)
-        if not symbol("psi").number(found) > 0.0:
-            raise ValueError(f"psi ({symbol('psi').meaning}) must be above 0 for a release, got psi={found}.")
-        return self.at(found, note)
+        return self.at_notion(psi, notions)
 
     def _priced_by_error(self, wanted: Wanted) -> Priced:
         """The question at the least psi for which every measure has the wanted standard error.
@@ -118,18 +104,6 @@ class TableQuestion(Question):
         psi = sqrt(sum(squares) * (1.0 + groups / len(asks))) * ROOM
         note = f"Price: standard errors of {', '.join(words)} need psi {psi:.3g}."
         return replace(self, asks=asks).at(psi, note)
-
-    def _request(self, priced: Priced) -> dict[str, Any]:
-        """What makes two releases the same: the question, the table and the price."""
-        asks = [ask.to_dict() for ask in priced.asks]  # wanted errors decide weights
-        identity: dict[str, Any] = self.curator.identity
-        return self.to_dict() | {"asks": asks} | identity | {"guarantee": priced.guarantee.to_dict()}
-
-    def _answer(self, drawn: Drawn) -> Answer:
-        """The answer made of noisy numbers, with its notes."""
-        rows = _rows(drawn, self.confidence)
-        notes = answer_notes(drawn, rows)
-        return Answer(drawn.priced.layout.by, rows, drawn.priced.guarantee, self.confidence, notes)
 
 
 def table_question(
@@ -288,6 +262,13 @@ def _expected(priced: Priced, j: int) -> Expected:
         noise.sigma, error, several, by_rows, ranks,
         noise.strategy_words if ranks is not None else "", measure.scale_words, example,
     )  # fmt: skip
+
+
+def _answer(drawn: Drawn) -> Answer:
+    """The answer made of noisy numbers, with its notes."""
+    priced = drawn.priced
+    rows = _rows(drawn, priced.question.confidence)
+    return Answer(priced.layout.by, rows, priced.guarantee, priced.question.confidence, answer_notes(drawn, rows))
 
 
 def _rows(drawn: Drawn, confidence: float) -> tuple[tuple[Any, Estimate], ...]:

@@ -1,7 +1,7 @@
 """Words: what plans and answers of tables tell their readers. Sentences are made here, and read by no program."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -321,7 +321,7 @@ def _nothing_read(priced: Priced, estimates: Sequence[Estimate]) -> list[Note]:
     return [Note("unread", words)] if words else []
 
 
-def full_words(priced: Priced, request: Any) -> str:
+def full_words(priced: Priced) -> str:
     """The question of a table in full, for an approval."""
     layout, unit = priced.layout, priced.guarantee.unit
     defined = dict(priced.question.derived)
@@ -338,17 +338,17 @@ def full_words(priced: Priced, request: Any) -> str:
                 break
         more = f", ... ({len(layout.groups):,} in all)" if len(named) < len(layout.groups) else ""
         by += f", {len(layout.groups):,} groups: {', '.join(named)}{more}"
-    return question_in_full(priced, f"{by}", request)
+    return question_in_full(priced, by)
 
 
-def question_in_full(priced: Priced, layout: str, request: Any, ask_words: Callable[[Ask], str] | None = None) -> str:
+def question_in_full(priced: Priced, layout: str) -> str:
     """What is asked of which table, in words, and a digest of all of it.
 
     The words are made from the question. They go into the spend's event with a digest of everything that the question
     is, so that an approval of these words is an approval of this question and no other. The condition, in the asker's
     own words, stands last: it cannot pass for the place.
     """
-    asks = "; ".join(map(ask_words or _ask_words, priced.asks))
+    asks = "; ".join(ask.measure.words(_shown(ask.contribution)) for ask in priced.asks)
     where, derived = priced.question.where, priced.question.derived
     layout += f"; with {', '.join(text for _, text in derived)}" if derived else ""
     words = f"{asks}{layout}; of {priced.source.place or 'a table in memory'}" + (
@@ -356,12 +356,7 @@ def question_in_full(priced: Priced, layout: str, request: Any, ask_words: Calla
     )
     if not len(words) <= LONGEST:
         words = f"{words[:LONGEST]}... (cut: it has {len(words):,} letters)"
-    return f"{words} [sha256 {digest(request)}]"
-
-
-def _ask_words(ask: Ask) -> str:
-    """A measure with all that bounds it."""
-    return ask.measure.words(_shown(ask.contribution))
+    return f"{words} [sha256 {digest(priced.request)}]"
 
 
 def _shown(value: Any) -> str:
