@@ -11,11 +11,11 @@ from psidp.strategies.residual_plan import Balance
 from psidp.symbols import check_text
 from psidp.tables.ask import Ask, Cap, Contribution, UpTo, count
 from psidp.tables.calendar import Every
+from psidp.tables.columns import check_unit, unit_columns
 from psidp.tables.cube import Bound, CubeQuestion, cube_question
 from psidp.tables.payment import Payment, unit_column
 from psidp.tables.question import CLIPPING_SHARE, Question
 from psidp.tables.sources import joined, open_source
-from psidp.tables.sources.units import check_unit, unit_columns
 from psidp.tables.stored import read_question
 from psidp.tables.stream import WAIT, StreamQuestion, stream_question
 from psidp.tables.table import TableQuestion, table_question
