@@ -115,6 +115,7 @@ class Curator:
         """Which table questions are about, as plain values: frames are told apart by their columns alone."""
         return {
             "table": self._whole.place,
+            "rows": self.source.text,  # with what was joined, declared or taken for missing
             "schema": {name: kind.native for name, kind in self.source.schema.items()},
             "unit": unit_column(self.unit_columns),
         }
