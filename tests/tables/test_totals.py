@@ -191,7 +191,7 @@ def test_a_grid_holds_its_squares():
 
 DAYS = tuple(datetime.date(2026, 1, 31) + datetime.timedelta(days=i) for i in (0, 3, 1))
 KEYS = {
-    "text": (("it's", "\\e", None, "a "), ["a", "a ", "A", "it's", "\\e", "", None]),
+    "text": (("it's", "\\e", None, "a\n b"), ["a", "a\n b", "a\nb", "A", "it's", "\\e", "", None]),
     "range": ((-2, -1, 0), [-3, -2, 0, 1, 2**62, None]),
     "range and NULL": ((None, 4, 5), [3, 4, 5, None]),
     "numbers": ((7, -(2**62), 3), [7, 3, 0, -(2**62), 2**62, None]),
