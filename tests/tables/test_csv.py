@@ -13,9 +13,9 @@ import pyarrow.parquet
 import pytest
 
 from psidp import Curator, PrivateGroups, ask
+from psidp.cli.number_files import read_column
 from psidp.tables.sources import csv as rules
 from psidp.tables.sources import open_source
-from psidp.tables.sources.columns import read_column
 from reference.csv_rows import row_of, rows
 from released import released
 

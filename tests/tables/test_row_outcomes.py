@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from psidp import Curator, ask
-from psidp.tables.sources.columns import read_column
+from psidp.cli.number_files import read_column
 from reference.odd_rows import KINDS, Asked, apart, beside, column, file_of
 from released import released
 

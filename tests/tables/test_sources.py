@@ -15,10 +15,10 @@ import pytest
 
 import psidp
 from psidp import Curator, ask
+from psidp.cli.number_files import read_column
 from psidp.errors import EngineError, KeyConflictError
 from psidp.tables.engines.duckdb import DuckDB
 from psidp.tables.sources import open_source
-from psidp.tables.sources.columns import read_column
 from released import released
 
 

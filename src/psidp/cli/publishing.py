@@ -11,11 +11,11 @@ import typer
 
 from psidp.cli.echo import echo
 from psidp.cli.from_values import OptionGroup
+from psidp.cli.number_files import check_writable
 from psidp.errors import MissingExtraError
 from psidp.present.figures.files import SUFFIXES, save
 from psidp.tables.answer import Answer
 from psidp.tables.ask import Ask
-from psidp.tables.sources.columns import check_writable
 
 __all__ = ["Output", "paid_and_stored", "save_answer", "save_figure", "write_answer"]
 

@@ -10,6 +10,7 @@ from psidp.cli import options, plain_values
 from psidp.cli.balance import in_words, plain
 from psidp.cli.echo import echo
 from psidp.cli.json_output import show_json
+from psidp.cli.number_files import check_target, read_column, write_column
 from psidp.cli.publishing import paid_and_stored
 from psidp.cli.release_cube import release_cube
 from psidp.cli.release_run import release_run
@@ -19,7 +20,6 @@ from psidp.maths.sensitivity import check_adjacency
 from psidp.mechanism.gaussian import GaussianMechanism
 from psidp.mechanism.release import Release
 from psidp.present.formatting import up
-from psidp.tables.sources.columns import check_target, read_column, write_column
 
 __all__ = ["app"]
 

@@ -12,6 +12,7 @@ from psidp.cli import options
 from psidp.cli.echo import echo
 from psidp.cli.from_values import OptionGroup, from_values
 from psidp.cli.json_output import show_json
+from psidp.cli.number_files import check_writable
 from psidp.cli.publishing import paid_and_stored, write_answer
 from psidp.cli.release_table import shown, with_progress
 from psidp.cli.table_options import Pays, PlanOnly, Price, SummedMeasures, TableAt, Which, Words, number, stray_keys
@@ -26,7 +27,6 @@ from psidp.tables.curator import Curator
 from psidp.tables.measures.binned import check_edges
 from psidp.tables.measures.quantiles import PERCENT
 from psidp.tables.readings import Cube
-from psidp.tables.sources.columns import check_writable
 from psidp.tables.sources.groups import keys_from_text
 
 __all__ = ["Read", "release_cube", "release_question", "show_cube"]

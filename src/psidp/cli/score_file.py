@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psidp.tables.sources.columns import column_names, read_column
+from psidp.cli.number_files import column_names, read_column
 
 __all__ = ["ScoreFile"]
 

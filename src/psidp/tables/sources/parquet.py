@@ -5,7 +5,7 @@ that does not fit into microseconds; where statistics hold that instant, it ends
 would show that such a row exists. Arrow reads what is stored, and `readable` turns it into what DuckDB can hold.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +24,18 @@ class ParquetFile:
     """Rows for whatever reads Arrow streams, in the types that the files themselves declare; read anew for each stream.
 
     Args:
-        paths: one or more files of the same columns. columns: those to read, by name; all by default.
+        paths: one or more files of the same columns.
     """
 
-    def __init__(self, *paths: Path, columns: Sequence[str] | None = None) -> None:
-        self.paths, self.columns = paths, columns
+    def __init__(self, *paths: Path) -> None:
+        self.paths = paths
         self._schema = self._opened(paths[0]).schema_arrow
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all columns."""
-        return list(self._schema.names)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """A fresh stream over the rows."""
         import pyarrow as pa
 
         empty = self._schema.empty_table()
-        empty = empty if self.columns is None else empty.select(self.columns)
         types = [readable(column).type for column in empty.columns]
         schema = pa.schema(list(zip(empty.column_names, types, strict=True)))
         return pa.RecordBatchReader.from_batches(schema, self._batches(schema)).__arrow_c_stream__(requested_schema)
@@ -50,7 +44,7 @@ class ParquetFile:
         import pyarrow as pa
 
         for path in self.paths:
-            for batch in self._opened(path).iter_batches(ROWS, columns=self.columns):
+            for batch in self._opened(path).iter_batches(ROWS):
                 yield pa.record_batch([readable(column) for column in batch.columns], schema=schema)
 
     @staticmethod

@@ -1,8 +1,10 @@
-"""Columns of numbers in files: CSV and NPY on the bare install, Parquet with DuckDB; NaN where a cell has no number."""
+"""Files of numbers: CSV and NPY on the bare install, Parquet with DuckDB; NaN where a cell has no number."""
 
+import csv
 import io
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Literal, TextIO
@@ -10,9 +12,8 @@ from typing import IO, Any, Literal, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from psidp.errors import MissingExtraError
 from psidp.tables.sources.csv import column_line, fields, whole_lines
-from psidp.tables.sources.parquet import ParquetFile
+from psidp.tables.sources.files import open_files
 
 __all__ = ["check_target", "check_writable", "column_names", "read_column", "write_column"]
 
@@ -30,7 +31,8 @@ def column_names(source: str) -> list[str]:
         array = _array(source, "r")
         return list(array.dtype.names or map(str, range(array.shape[1] if array.ndim == 2 else 1)))
     if kind == ".parquet":
-        return _parquet(source).names
+        with closing(open_files(source, None)) as table:
+            return list(table.schema)
     raise ValueError(f"the file must be .csv, .npy or .parquet, got {source!r}.")
 
 
@@ -120,13 +122,11 @@ def _from_array(array: NDArray[Any], column: str | None) -> NDArray[Any]:
 
 def _from_parquet(source: str, column: str | None) -> NDArray[Any]:
     """One column; DuckDB makes numbers of it."""
-    file = _parquet(source)
-    name = file.names[_place(file.names, column)]
-    with _duckdb().connect() as database:
-        database.register("file", ParquetFile(Path(source), columns=[name]))
-        numbers = database.sql("SELECT TRY_CAST(number AS DOUBLE) AS number FROM file AS t(number)")
-        found = numbers.fetchnumpy()["number"]
-    return np.asarray(np.ma.filled(found.astype(np.float64), np.nan))
+    with closing(open_files(source, None)) as table:
+        names = list(table.schema)
+        cell = table.dialect.column(names[_place(names, column)])
+        numbers = table.engine.rows(f"SELECT TRY_CAST({cell} AS DOUBLE) FROM {table.text} AS source")
+    return np.array([np.nan if number is None else number for (number,) in numbers], np.float64)
 
 
 def _array(source: str, mode: Literal["r"] | None = None) -> NDArray[Any]:
@@ -135,24 +135,6 @@ def _array(source: str, mode: Literal["r"] | None = None) -> NDArray[Any]:
         return np.asanyarray(np.load(source, allow_pickle=False, mmap_mode=mode))
     except (ValueError, EOFError):
         raise ValueError(f"{source!r} must be an array of numbers as numpy.save writes it, and is not.") from None
-
-
-def _parquet(source: str) -> ParquetFile:
-    """The file, or a refusal."""
-    _duckdb()
-    try:
-        return ParquetFile(Path(source))
-    except (OSError, ValueError):
-        raise ValueError(f"{source!r} cannot be read as Parquet. Check that it is there and whole.") from None
-
-
-def _duckdb() -> Any:
-    """The library, or the line that installs it."""
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingExtraError("DuckDB to read Parquet", "db") from None
-    return duckdb
 
 
 def _place(names: list[str], column: str | None) -> int:
@@ -174,5 +156,5 @@ def _number(cell: str, words: Mapping[str, float]) -> float:
 
 def _to_csv(file: TextIO, column: str | None, values: NDArray[Any]) -> None:
     """A heading and one number a line, with every digit."""
-    file.write(f"{column or 'value'}\n")
+    csv.writer(file, lineterminator="\n").writerow([column or "value"])
     file.writelines(f"{value!r}\n" for value in values.tolist())

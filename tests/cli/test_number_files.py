@@ -1,4 +1,4 @@
-"""Columns of numbers from files: read as they are, refused by name alone."""
+"""Files of numbers: read as they are, refused by name alone."""
 
 import builtins
 import io
@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from psidp.cli.number_files import column_names, read_column, write_column
 from psidp.errors import MissingExtraError
-from psidp.tables.sources.columns import read_column, write_column
 
 
 @pytest.fixture
@@ -60,6 +60,7 @@ def test_without_duckdb_the_refusal_says_what_to_install(tmp_path, monkeypatch):
             raise ImportError(name)
         return real(name, *rest)
 
+    (tmp_path / "table.parquet").touch()
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(MissingExtraError, match=r"pip install 'psidp\[db\]'"):
         read_column(str(tmp_path / "table.parquet"), "n")
@@ -88,6 +89,14 @@ def test_what_is_written_is_read_back_to_the_last_digit(tmp_path):
     for name in ("out.csv", "out.npy"):
         write_column(str(tmp_path / name), "x", values)
         assert read_column(str(tmp_path / name)).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("name", ["visits, all", 'a "quoted" name'])
+def test_a_written_column_keeps_its_name(name, tmp_path):
+    target = str(tmp_path / "out.csv")
+    write_column(target, name, np.array([1.5, 2.0]))
+    assert column_names(target) == [name]
+    assert read_column(target, name).tolist() == [1.5, 2.0]
 
 
 @pytest.mark.parametrize("target", ["out.txt", "out.parquet", "nowhere/out.csv"])
