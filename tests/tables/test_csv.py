@@ -343,6 +343,10 @@ def test_words_that_stand_for_nothing_are_missing_where_they_are_declared(tmp_pa
         assert found == [before, after], where
     groups = released(told, ask.count(), by="ward", groups=["A", None])
     assert [round(row["value"]) for row in groups] == [1, 3]
+    path.write_text("who,x\n1,5\n2,-99\n3,6\n")
+    for types in (None, {"x": "int64"}, {"x": "float64"}):  # -99 is missing however the column is read
+        coded = Curator(path, "who", missing="-99", types=types)
+        assert released(coded, ask.sum("x", -100, 100)).value("sum of x") == pytest.approx(11, abs=0.01), types
     for source, missing in ((pa.table({"who": [1]}), "NA"), (path, 7), (path, []), (path, [None])):
         with pytest.raises((ValueError, TypeError), match="missing"):
             Curator(source, "who", missing=missing)

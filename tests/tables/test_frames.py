@@ -154,6 +154,22 @@ def test_a_declared_type_of_a_frame_does_not_depend_on_its_rows():
         assert [round(row["value"], 3) for row in answer] == [1.0, 2.0]
 
 
+@pytest.mark.parametrize("names", [("x", "x"), ("X", "x")])
+def test_a_cell_decides_no_type_where_names_differ_by_case_alone(names):
+    """DuckDB calls the second column x_1."""
+    for values in ([1, 2], [1, 2.5], [1, None], [1, "a"]):
+        frame = pd.concat([pd.Series([3, 4]), pd.Series(values)], axis=1, keys=names)
+        source = Curator(frame, None).source
+        assert {str(kind) for kind in source.schema.values()} == {"VARCHAR"}
+        assert source.untyped == {names[0], "x_1"}
+
+
+def test_lists_of_one_length_bar_no_other_column():
+    frame = pa.table({"n": [1, 2, 3], "v": pa.array([[0.5, 1.0], None, [2.0, 3.0]], pa.list_(pa.float32(), 2))})
+    assert round(released(Curator(frame, None), ask.count(), where="n > 1").value("count")) == 2
+    assert round(released(Curator(frame, None), ask.count(), where="v is not null").value("count")) == 2
+
+
 def test_frames_keep_their_types():
     frame = pd.DataFrame(
         {

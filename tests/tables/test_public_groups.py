@@ -22,7 +22,10 @@ from released import released
 NEVER = 1e6
 NOON = datetime.datetime(2026, 1, 1, 12)
 DAY = datetime.date(2026, 1, 1)
-SCHEMA = {"ward": Type("text", "VARCHAR"), "floor": Type("integer", "TINYINT", 8), "day": Type("date", "DATE")}
+SCHEMA = {
+    "ward": Type("text", "VARCHAR"), "floor": Type("integer", "TINYINT", 8), "day": Type("date", "DATE"),
+    "visits": Type("integer", "UHUGEINT", 128, signed=False),
+}  # fmt: skip
 
 
 def counts(table, unit, by, keys, **terms):
@@ -48,18 +51,27 @@ class Ward(enum.Enum):
 def test_groups_come_in_many_forms(tmp_path):
     pyarrow.parquet.write_table(pa.table({"ward": ["A", None, "A"], "floor": [1, 2, 1]}), tmp_path / "g.parquet")
     (tmp_path / "g.csv").write_text("floor,ward,day\n1,A,2026-01-01\n2,,2026-01-01\n1,A,2026-01-01\n")
+    (tmp_path / "excel.csv").write_text("ward,floor\nA,1\n,2\n", encoding="utf-8-sig")
     pairs = (("A", 1), (None, 2))
     frame = pd.DataFrame({"ward": ["A", None], "floor": [1, 2]})
     for groups in (pairs, [list(pair) for pair in pairs], frame, pa.Table.from_pandas(frame), pl.from_pandas(frame),
-                   tmp_path / "g.parquet", str(tmp_path / "g.csv")):  # fmt: skip
+                   tmp_path / "g.parquet", str(tmp_path / "g.csv"), tmp_path / "excel.csv"):  # fmt: skip
         assert public_groups(groups, ("ward", "floor"), SCHEMA) == pairs
     assert public_groups({"floor": range(2), "ward": Ward}, ("floor", "ward"), SCHEMA) == (
         (0, "A"), (0, "B"), (1, "A"), (1, "B"),
     )  # fmt: skip
     for groups in (["A", "B", "A"], Ward, pd.Series(["A", "B"]), pa.array(["A", "B"]), np.array(["A", "B"])):
         assert public_groups(groups, ("ward",), SCHEMA) == (("A",), ("B",))
-    assert public_groups(["A", float("nan"), None, pd.NaT], ("ward",), SCHEMA) == (("A",), (None,))
+    assert public_groups(["A", float("nan"), None, pd.NaT, pd.NA], ("ward",), SCHEMA) == (("A",), (None,))
     assert public_groups(np.arange(3, dtype=np.int32), ("floor",), SCHEMA) == ((0,), (1,), (2,))
+
+
+@pytest.mark.parametrize("precision", ["s", "us", "ns"])
+def test_instants_of_numpy_are_instants_in_every_precision(precision):
+    days = np.array(["2026-01-01", "NaT"], f"datetime64[{precision}]")
+    keys = public_groups(days, ("at",), {"at": Type("timestamp", "TIMESTAMP")})
+    assert keys == ((datetime.datetime(2026, 1, 1),), (None,))
+    assert public_groups(days.astype("datetime64[D]"), ("day",), SCHEMA) == ((DAY,), (None,))
 
 
 def test_groups_that_a_column_cannot_hold_are_refused():
@@ -67,6 +79,8 @@ def test_groups_that_a_column_cannot_hold_are_refused():
         ([1], ("ward",), "'ward' must be text, got int"),
         ([True], ("floor",), "a whole number, got bool"),
         ([128], ("floor",), "must fit into TINYINT, got 128"),
+        ([-1], ("visits",), "must fit into UHUGEINT, got -1"),
+        ([Decimal("NaN")], ("visits",), "must fit into UHUGEINT, got NaN"),
         ([NOON], ("day",), "a datetime.date, got datetime"),
         (["a\0"], ("ward",), "without NUL"),
         (["\ud800"], ("ward",), "halves of letters"),

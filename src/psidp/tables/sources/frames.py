@@ -80,7 +80,7 @@ def readable(column: Any) -> Any:
     if pa.types.is_decimal256(kind):
         return column.cast(pa.float64())
     if pa.types.is_nested(kind):
-        empty = pa.scalar({} if pa.types.is_struct(kind) else [], kind)
+        empty = pa.scalar({} if pa.types.is_struct(kind) else [None] * getattr(kind, "list_size", 0), kind)
         return pc.if_else(column.is_valid(), empty, pa.scalar(None, kind))
     if _is_text(column) and not _is_valid(column):
         return _texts(column.cast(pa.large_binary()).to_pylist()).cast(kind)

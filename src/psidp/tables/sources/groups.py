@@ -112,7 +112,7 @@ def columns_in(path: Path, rule: str) -> dict[str, list[Any]]:
     if not (kind in (".csv", ".parquet") and path.is_file()):
         raise ValueError(f"{rule}, got {str(path)!r}.")
     if kind == ".csv":
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             rows = list(reader)
         return {name: [row[name] or "" for row in rows] for name in reader.fieldnames or ()}
@@ -168,7 +168,11 @@ def values_of(column: Any) -> list[Any]:
 
 
 def plain_key(value: Any) -> Any:
-    """A value as Python has it: out of NumPy or Arrow, NaN and NaT as None, instants in UTC without their zone."""
+    """A value as Python has it: out of NumPy or Arrow, NaN, NaT and NA as None, instants in UTC without their zone."""
+    if type(value).__name__ == "NAType":
+        return None
+    if isinstance(value, np.datetime64) and isinstance(value.item(), int):  # of nanoseconds
+        value = value.astype("datetime64[us]")
     if hasattr(value, "to_pydatetime"):
         value = None if value != value else value.to_pydatetime()
     elif hasattr(value, "item") or hasattr(value, "as_py"):
@@ -197,8 +201,8 @@ def _checked(given: Any, name: str, kind: Type) -> Any:
     if isinstance(value, str) and not _writable(value):
         raise ValueError(f"groups of {name!r} must be text without NUL and halves of letters, got {value!r}.")
     if wide or kind.kind == "decimal":
-        return _decimal(value, name, kind, *((38, 0) if wide else (kind.precision, kind.scale)))
-    if isinstance(value, int) and kind.whole and not kind.ends[0] <= value <= kind.ends[1]:
+        value = _decimal(value, name, kind, *((38, 0) if wide else (kind.precision, kind.scale)))
+    if kind.whole and not kind.ends[0] <= value <= kind.ends[1]:
         raise ValueError(f"groups of {name!r} must fit into {kind}, got {value}.")
     return value
 

@@ -49,7 +49,7 @@ def open_source(
     else:
         source = _framed(table, types or {})
     try:
-        return _without_words(_declared(source, types or {}), source.untyped, missing)
+        return _declared(_without_words(source, missing), types or {})
     except (TypeError, ValueError):
         source.close()
         raise
@@ -72,6 +72,8 @@ def _framed(frame: Any, types: Mapping[str, str]) -> Source:
     arrow, untyped = arrow_frame(frame, types)
     engine = DuckDB.connect()
     _, cells = engine.register("cells", arrow)
+    names = zip(cells, arrow.column_names, strict=True)  # DuckDB renames columns that differ by case alone
+    untyped = frozenset(cell for cell, name in names if name in untyped)
     columns = ", ".join(_as_text(n, kind) if n in untyped else quoted(n) for n, kind in cells.items())
     text, schema = engine.view("frame", f"SELECT {columns} FROM cells")
     return Source(engine, text, schema, untyped, "", "a table in memory", "frame")
@@ -102,8 +104,8 @@ def _declared(source: Source, types: Mapping[str, str]) -> Source:
     return source.reading(types)
 
 
-def _without_words(source: Source, columns: frozenset[str], missing: str | Sequence[str] | None) -> Source:
-    """The same with these words as missing values in columns of text."""
+def _without_words(source: Source, missing: str | Sequence[str] | None) -> Source:
+    """The same with these words as missing values in the columns without a type, whatever they are read as later."""
     if missing is None:
         return source
     words = [missing] if isinstance(missing, str) else missing if isinstance(missing, list | tuple) else []
@@ -111,14 +113,13 @@ def _without_words(source: Source, columns: frozenset[str], missing: str | Seque
         raise TypeError(
             f"missing (text that stands for a missing value) must be text or a list of it, got {missing!r}."
         )
-    texts = [name for name in source.schema if name in columns and source.schema[name].text]
-    if not texts:
+    if not source.untyped:
         raise ValueError(
             "missing must be for text of a .csv file or a pandas frame: other tables have NULL of their own."
         )
     dialect, listed = source.dialect, ", ".join(source.dialect.quote(word) for word in words)
     made = {
         n: (f"CASE WHEN {dialect.column(n)} NOT IN ({listed}) THEN {dialect.column(n)} END", source.schema[n])
-        for n in texts
+        for n in source.untyped
     }
     return source.with_columns(made, untyped=source.untyped)
