@@ -153,3 +153,25 @@ def test_a_word_that_stands_for_a_missing_value_is_one_in_a_cube(folder):
     for more, rows in (("", 301), (" --missing NA", 1)):
         out = CliRunner().invoke(app, (words + more).split()).stdout
         assert float(next(csv.DictReader(io.StringIO(out)))["value"]) == pytest.approx(rows, abs=10)
+
+
+def test_a_stored_cube_is_refused_before_it_is_paid_for_where_its_output_could_not_be_written(folder, monkeypatch):
+    with psidp.Curator("visits.parquet", "who") as curator:
+        question = curator.cube({"ward": ["A", "B"]}, psidp.ask.up_to(1))
+        (folder / "question.json").write_text(question.to_json())
+    (folder / "full").mkdir()
+    (folder / "full" / "cube.json").write_text("kept")
+    monkeypatch.setattr(psidp.tables.cube.CubeQuestion, "release", None)
+    words = ["release", "run", "question.json", "visits.parquet", "--unit-column", "who", "--psi", "1"]
+    for more, message in [
+        (["-o", "full"], "empty folder"), (["--figure", "x.svg"], "option of a table"), (["--round"], "option of a"),
+        (["--sql", "--plan"], "option of a table"),
+    ]:  # fmt: skip
+        done = CliRunner().invoke(app, [*words, *more])
+        assert isinstance(done.exception, ValueError)
+        assert message in str(done.exception)
+    assert (folder / "full" / "cube.json").read_text() == "kept"
+    assert CliRunner().invoke(app, [*words, "--plan"]).exit_code == 0
+    for strange in ("[1]", '{"form": "psidp-question-1", "asks": [], "derived": {}, "layout": {"kind": "tree"}}'):
+        (folder / "question.json").write_text(strange)
+        assert isinstance(CliRunner().invoke(app, words).exception, ValueError)

@@ -358,7 +358,7 @@ def test_a_key_with_a_comma_stands_in_quotes(psidp, files):
     assert [row["ward"] for row in csv.DictReader(io.StringIO(out))] == ["A", "B, left"]
     for where in ([], ["--plan"]):
         _, _, err = psidp(*asked, "--groups", "A,B, left", *where)
-        assert "' left' is a group of its own; a key with a comma stands in quotes, such as \"B, left\"." in err
+        assert "' left' is a group; a key with a comma stands in quotes, such as \"B, left\"." in err
     for plain in ("A, B, left", "A,B,left", 'A,"B, left"', 'A, "B, left", C', "A", '"A", B'):
         assert "of its own" not in psidp(*asked, "--groups", plain, "--plan")[2]
     code, out, err = psidp(*asked, "--groups", 'A,"B, left')

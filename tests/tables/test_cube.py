@@ -524,3 +524,22 @@ def test_every_order_of_columns_gives_the_same_cells(trips):
     one = {(r["site"], r["month"], r["delay"]): r["value"] for r in cube.table("site", "month", "delay")}
     two = {(r["site"], r["month"], r["delay"]): r["value"] for r in cube.table("delay", "site", "month")}
     assert one == two
+
+
+def test_a_cube_does_not_read_the_texts_of_its_units_as_numbers(tmp_path):
+    """It would merge units, and drop those whose name is no number."""
+    (tmp_path / "trips.csv").write_text("car,month,fare\n1,1,2.5\n1.0,1,3\nx,2,4\n")
+    with Curator(tmp_path / "trips.csv", "car") as curator:
+        with pytest.raises(ValueError, match="'car' has no type, and is asked for its numbers and for its units"):
+            curator.cube({"month": [1, 2]}, ask.up_to(1), measures=[ask.mean("car", 0, 9)])
+        plan = curator.cube({"month": [1, 2]}, ask.up_to(1), measures=[ask.mean("fare", 0, 9)]).plan(psi=1.0)
+    assert "'fare' has no type of its own and is read as numbers" in plan.summary()
+
+
+def test_a_cube_read_from_json_knows_its_key(trips, tmp_path):
+    ledger = psidp.Ledger(tmp_path / "ledger.db")
+    ledger.open("survey", psi=1.0, unit="car", actor="Ann", purpose="test")
+    curator = Curator(trips, "car", ledger=ledger, budget="survey")
+    cube = curator.cube({"month": [1, 2]}, ask.up_to(1)).release(psi=0.5, retry_key="k")
+    again = Cube.from_dict(json.loads(cube.to_json()))
+    assert (again.payment(), again.retry_key) == (cube.payment(), "k")

@@ -98,6 +98,11 @@ class Read(OptionGroup):
     plan: PlanOnly = False
     as_json: options.AsJson = False
 
+    def check(self) -> None:
+        """Refuse a folder that could not be written, before anything is paid for."""
+        if self.output and not _free(Path(self.output)):
+            raise ValueError(f"the output must be an empty folder, or one that can be made, got {self.output!r}.")
+
 
 @dataclass(frozen=True, slots=True)
 class WantedErrors(OptionGroup):
@@ -127,8 +132,7 @@ def release_cube(
     Example: psidp release cube visits.parquet --unit-column patient_id --count --column ward:A,B,C
     --bins age:0,18,65,120 --up-to 2 --psi 0.5 --ledger ledger.db --budget survey -o tables
     """
-    if read.output and not _free(Path(read.output)):
-        raise ValueError(f"the output must be an empty folder, or one that can be made, got {read.output!r}.")
+    read.check()
     curator = table.opened(pays)
     try:
         question = curator.cube(

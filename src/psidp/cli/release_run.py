@@ -1,6 +1,7 @@
 """psidp release run: a stored question, asked of a table."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -44,6 +45,11 @@ def release_run(
             return release_table.release_question(curator, asked, price.notions, pays, output, shows)
         if isinstance(asked, CubeQuestion):
             read = release_cube.Read(output=output.output, plan=shows.plan, as_json=shows.as_json)
+            if shows.sql or replace(output, output="") != Output():
+                raise ValueError(
+                    "a cube must have no option of a table's answer: of these it has -o, --plan and --json."
+                )
+            read.check()
             return release_cube.release_question(curator, asked, price.notions, pays, read)
         raise ValueError("a stream is opened and published with psidp stream, not released at once.")
     finally:

@@ -122,7 +122,7 @@ class Price(OptionGroup):
     @classmethod
     def parameters(cls) -> list[Parameter]:
         """One option for each notion."""
-        return [_of_symbol(name, hidden=name in OF_A_QUERY) for name in NAMES]
+        return [_of_symbol(name) for name in NAMES]
 
     @classmethod
     def from_options(cls, values: Mapping[str, Any]) -> Self:
@@ -219,7 +219,7 @@ class Groups(OptionGroup):
             raise ValueError("groups must be public or private: give --groups or --private-groups, not both.")
         if self.private_groups:
             kappa, _, at_most = self.private_groups.partition(":")
-            if not at_most.isdigit():
+            if not at_most.isdecimal():
                 raise ValueError(
                     f"--private-groups must be kappa:at_most, such as 1e-9:10, got {self.private_groups!r}."
                 )
@@ -250,10 +250,10 @@ def _of_measure(o: Option) -> Parameter:
     return option(o.name.replace("-", "_"), kind, [] if o.text else False)
 
 
-def _of_symbol(name: str, *, hidden: bool = False) -> Parameter:
-    """The option of a quantity, named and explained as its symbol is."""
-    entry = SYMBOLS[name]
-    info = typer.Option(f"--{name.replace('_', '-')}", help=f"{entry.meaning}, {entry.interval}", hidden=hidden)
+def _of_symbol(name: str) -> Parameter:
+    """The option of a notion, named and explained as its symbol is."""
+    words, hidden = f"{SYMBOLS[name].meaning}, {SYMBOLS[name].interval}", name in OF_A_QUERY
+    info = typer.Option(f"--{name.replace('_', '-')}", help=words, hidden=hidden)
     return option(name, Annotated[float | None, info], None)
 
 

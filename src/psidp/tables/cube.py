@@ -16,11 +16,11 @@ from psidp.symbols import symbol
 from psidp.tables.ask import Ask, Bins, Contribution, UpTo, check_contribution
 from psidp.tables.choices.groups import PrivateGroups
 from psidp.tables.columns import check_key, need_column
-from psidp.tables.conditions import Condition, readings_words
 from psidp.tables.derived import derived_table
 from psidp.tables.notes import Note
 from psidp.tables.payment import Payment
 from psidp.tables.plan import ROWS
+from psidp.tables.price import psi_from_notion
 from psidp.tables.question import Drawn, Priced, Question
 from psidp.tables.readings import Cube, binned
 from psidp.tables.sources.groups import key_tuples, key_types, public_groups, refuse_own_groups
@@ -35,15 +35,8 @@ from psidp.tables.strategies.residual import (
     Residuals,
     counts_rows,
 )
-from psidp.tables.table import check_asks, check_clipping_share
-from psidp.tables.words import (
-    clipping_words,
-    contribution_note,
-    hardly_private,
-    missing_units,
-    question_in_full,
-    unit_name,
-)
+from psidp.tables.table import check_asks, check_terms
+from psidp.tables.words import asked_note, clipping_words, contribution_note, question_in_full, question_notes
 
 __all__ = ["Bound", "CubePlan", "CubeQuestion", "Errors", "ExpectedTable", "cube_question"]
 
@@ -124,10 +117,10 @@ class CubeQuestion(Question):
         if errors is not None:
             priced = self._priced_by_errors(errors)
         else:
-            priced = self.at_notion(psi, given)
-            found = priced.guarantee.psi
+            found, note = psi_from_notion(psi, given)
             if not LEAST_PSI <= found <= MOST_PSI:
                 raise ValueError(f"psi ({symbol('psi').meaning}) must be in [2^-30, 2^10] for a cube, got psi={found}.")
+            priced = self.at(found, note)
         _ = priced.noises  # refused here where it cannot be drawn exactly
         return priced
 
@@ -222,49 +215,29 @@ def cube_question(
     clipping_share: float,
 ) -> CubeQuestion:
     """The question, or a refusal that looked at schema and parameters alone."""
-    _check_choices(balance, contribution, bound, confidence, curator.unit_columns)
-    check_clipping_share(clipping_share)
+    _check_choices(balance, contribution, bound, curator.unit_columns)
+    check_terms(confidence, clipping_share)
     check_asks(measures)
     if not (isinstance(columns, Mapping) and columns):
         raise TypeError(
             'columns must map names to public values, such as {"ward": ["A", "B"], "age": ask.bins([0, 18])}.'
         )
     derived = derived_table(curator.source, tuple(columns), measures, curator.public)
-    source, asks = derived.source, derived.asks
     given = {n: derived.values.get(n) if v is None else v for n, v in zip(derived.by, columns.values(), strict=True)}
-    reads, cube = _columns(given, source, curator)
-    numbers = {name for ask in asks for name in ask.measure.columns if name in source.untyped}
-    for column in cube:
-        if column.keys and column.name in numbers:
-            raise ValueError(
-                f"column {column.name!r} has no type, and is asked for its numbers and for its values at once. "
-                f'Declare what it holds: types={{{column.name!r}: "int64"}}, or --type {column.name}:int64.'
-            )
-    rule = None if where is None else Condition.parse(where, source.schema, source.untyped)
-    if rule is not None:  # before columns without a type are read as numbers for a measure
-        source = source.filtered(rule.sql(source.dialect))
-    read = source.reading(reads | dict.fromkeys(numbers, "float64"))
-    asked = tuple(_measure(ask, contribution, read) for ask in asks)
+    reads, cube = _columns(given, derived.source, curator)
+    numbers = derived.numbers((*curator.unit_columns, *(column.name for column in cube if column.keys)))
+    rule, read, readings = derived.read(where, reads | numbers)
+    asked = tuple(_measure(ask, contribution, read) for ask in derived.asks)
     wanted = _tables(tables, derived.by)
     _check_size(wanted, cube, bound)
     counts = all(counts_rows(ask.measure.vector) for ask in asked)
     layout = Residual(cube, wanted, balance, bound, counts=counts)
-    untyped = [(name, reads.get(name, "string")) for name in derived.by if name in source.untyped]
-    readings = [*derived.readings, *untyped, *(rule.readings if rule else ())]
     return CubeQuestion(
-        asked,
-        layout,
-        rule,
-        float(confidence),
-        float(clipping_share),
-        read,
-        curator,
-        tuple(dict.fromkeys(readings)),
-        derived.definitions,
+        asked, layout, rule, float(confidence), float(clipping_share), read, curator, readings, derived.definitions
     )
 
 
-def _check_choices(balance: Any, contribution: Any, bound: Any, confidence: Any, unit: Sequence[str]) -> None:
+def _check_choices(balance: Any, contribution: Any, bound: Any, unit: Sequence[str]) -> None:
     if balance not in ("worst", "total"):
         raise ValueError(f'balance (which error is least) must be "worst" or "total", got balance={balance!r}.')
     if bound not in ("rows", "image"):
@@ -275,16 +248,14 @@ def _check_choices(balance: Any, contribution: Any, bound: Any, confidence: Any,
             'contribution must be 1 and bound "rows" where every row is its own unit, '
             f"got contribution={contribution!r}, bound={bound!r}."
         )
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence (chance that an interval covers) must be in (0, 1), got confidence={confidence}.")
 
 
 def _columns(given: Mapping[str, Any], source: Source, curator: Any) -> tuple[dict[str, str], tuple[Column, ...]]:
     """The types in which columns without one are read, and the columns with their public values."""
     if curator.unit_columns and set(curator.unit_columns) <= set(given):
         raise ValueError(
-            f"columns must not name the unit's own column, got {unit_name(curator.unit_columns)!r}: every cell would "
-            "be one unit."
+            f"columns must not name the unit's own column, got {' and '.join(curator.unit_columns)!r}: every cell "
+            "would be one unit."
         )
     reads: dict[str, str] = {}
     columns = []
@@ -319,7 +290,7 @@ def _columns(given: Mapping[str, Any], source: Source, curator: Any) -> tuple[di
 def _refuse_own(values: Any, name: str, source: Source, curator: Any) -> None:
     """Refuse values that come from the table itself."""
     try:
-        refuse_own_groups(values, (name,), source, curator.given)
+        refuse_own_groups(values, (name,), curator.given)
     except ValueError:
         raise ValueError(
             f"values of {name!r} must not come from the table itself: each would be shown merely because somebody has "
@@ -424,8 +395,7 @@ def _answer(drawn: Drawn) -> Cube:
     layout, _ = _strategy(priced)
     norms = drawn.norms.get(priced.asks[0].name)
     lost, rows = (nan, inf) if norms is None else norms.at_most(worth)
-    column = unit_name(priced.unit) if len(priced.unit) < 2 else list(priced.unit)
-    notes = [Note("asked", f"Asked: {priced.question.words}.", {"unit_column": column or None})]
+    notes = [asked_note(priced)]
     if priced.unit:
         notes += [_worth(priced), Note("clipped", clipping_words(norms, worth))]
     noisy = cast("tuple[Residuals, ...]", drawn.noisy)
@@ -450,8 +420,7 @@ def plan_notes(priced: Priced) -> tuple[Note, ...]:
 
 def _notes(priced: Priced) -> tuple[Note, ...]:
     """What a reader has to know about units, values and noise."""
-    unit, question, share = priced.guarantee.unit, priced.question, priced.sizes_share(priced.asks[0])
-    notes = [Note("price", priced.note)] if priced.note else []
+    share, notes = priced.sizes_share(priced.asks[0]), []
     if priced.asks[0].contribution == "auto" or priced.found.chosen:
         notes.append(Note("method", f"The contribution is chosen privately, with {share:.0%} of psi^2."))
     elif share:
@@ -471,13 +440,7 @@ def _notes(priced: Priced) -> tuple[Note, ...]:
     for ask in priced.asks:
         words = ask.measure.clipped_words()
         notes += [Note("given bounds", f"{ask.name}: {words}.")] if words else []
-        notes += ask.measure.remarks(unit if priced.unit else "")
-    notes += [Note("readings", readings_words(question.readings))] if question.readings else []
-    notes += [missing_units(priced.unit)] if priced.unit else []
-    if priced.adjacency == "replace-one":
-        words = f"Under replace-one one {unit} can move the tables further, and the noise is larger for it."
-        notes.append(Note("adjacency", words))
-    return (*notes, *hardly_private(priced.guarantee))
+    return question_notes(priced, notes)
 
 
 def _worth(priced: Priced) -> Note:

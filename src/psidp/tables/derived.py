@@ -1,14 +1,17 @@
 """Derived columns of a question: "month(visited)" among its groups or measures becomes a column of the table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from psidp.tables.ask import Ask
-from psidp.tables.conditions import derived_columns
+from psidp.tables.conditions import Condition, derived_columns
 from psidp.tables.sources.source import Source
 
 __all__ = ["DerivedTable", "derived_table"]
+
+Reading = tuple[str, str]
+"""A column without a type, and as what it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,30 @@ class DerivedTable:
     by: tuple[str, ...]
     asks: tuple[Ask, ...]
     values: Mapping[str, tuple[Any, ...]]
-    readings: tuple[tuple[str, str], ...] = ()
+    readings: tuple[Reading, ...] = ()
     definitions: tuple[tuple[str, str], ...] = ()
+
+    def numbers(self, keys: Iterable[str]) -> dict[str, str]:
+        """The columns without a type that measures read as numbers; `keys` tell units or groups apart and must not."""
+        names = {name for ask in self.asks for name in ask.measure.columns if name in self.source.untyped}
+        for name in keys:
+            if name in names:
+                raise ValueError(
+                    f"column {name!r} has no type, and is asked for its numbers and for its units or groups at once. "
+                    f'Declare what it holds: types={{{name!r}: "int64"}}, or --type {name}:int64.'
+                )
+        return dict.fromkeys(names, "float64")
+
+    def read(self, where: Any, reads: Mapping[str, str]) -> tuple[Condition | None, Source, tuple[Reading, ...]]:
+        """The condition, the rows that satisfy it with their columns read as asked, and how columns without a type are
+        read. The condition goes first: it may take a column for something else than a measure does."""
+        source, untyped = self.source, self.source.untyped
+        rule = None if where is None else Condition.parse(where, source.schema, untyped)
+        if rule is not None:
+            source = source.filtered(rule.sql(source.dialect))
+        keys = ((name, reads.get(name, "string")) for name in self.by if name in untyped)
+        readings = dict.fromkeys((*self.readings, *keys, *(rule.readings if rule else ())))
+        return rule, source.reading(reads), tuple(readings)
 
 
 def derived_table(

@@ -1,6 +1,6 @@
 """Stored questions and answers: what was written as plain values, read again."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -23,14 +23,16 @@ def read_answer(values: Mapping[str, Any]) -> Answer | Cube:
 
 def read_question(curator: Any, values: Mapping[str, Any]) -> Question:
     """The question that `Question.to_dict` wrote, about this curator's table; checked as if it were asked anew."""
-    if not values.get("form"):
+    if not (isinstance(values, Mapping) and values.get("form")):
         raise ValueError("a question must state its form, such as psidp-question-1: it is what to_dict of one wrote.")
     check_form(values["form"], FORM, "the question")
+    kind = values["layout"]["kind"]
+    if kind not in _LAYOUTS:
+        raise ValueError(f"the layout of a question must be one of {', '.join(_LAYOUTS)}, got {kind!r}.")
     derived = values["derived"]
     asks = [Ask.from_dict(ask) for ask in values["asks"]]
     asks = [replace(ask, measure=ask.measure.renamed(derived)) for ask in asks]
-    question: Question = _LAYOUTS[values["layout"]["kind"]](curator, asks, values)
-    return question
+    return _LAYOUTS[kind](curator, asks, values)
 
 
 def _table(curator: Any, asks: list[Ask], values: Mapping[str, Any]) -> Question:
@@ -89,4 +91,8 @@ def _groups(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"by": [derived.get(name, name) for name in layout["by"]], "groups": groups}
 
 
-_LAYOUTS = {"table": _table, "cube": _cube, "stream": _stream}
+_LAYOUTS: dict[str, Callable[[Any, list[Ask], Mapping[str, Any]], Question]] = {
+    "table": _table,
+    "cube": _cube,
+    "stream": _stream,
+}

@@ -11,7 +11,6 @@ from psidp.tables.answer import Answer
 from psidp.tables.ask import Ask, Contribution, check_contribution
 from psidp.tables.choices.groups import PrivateGroups
 from psidp.tables.columns import check_key, need_column
-from psidp.tables.conditions import Condition
 from psidp.tables.derived import derived_table
 from psidp.tables.estimate import Estimate
 from psidp.tables.flags import judged
@@ -24,7 +23,7 @@ from psidp.tables.sources.groups import key_tuples, key_types, public_groups, re
 from psidp.tables.strategies.identity import Identity
 from psidp.tables.words import answer_notes, full_words, groups_words, plan_notes
 
-__all__ = ["TableQuestion", "check_asks", "table_question"]
+__all__ = ["TableQuestion", "check_asks", "check_terms", "table_question"]
 
 EXAMPLE = 64
 """A contribution that a plan's examples suppose, where one is to be chosen."""
@@ -121,40 +120,25 @@ def table_question(
     check_asks(asks)
     derived = derived_table(curator.source, columns, asks, curator.public)
     source, columns, asks = derived.source, derived.by, derived.asks
-    refuse_own_groups(groups, columns, curator.source, curator.given)
+    refuse_own_groups(groups, columns, curator.given)
     groups = _with_known(groups, columns, derived.values, source)
-    reads = {name: "float64" for ask in asks for name in ask.measure.columns if name in source.untyped}
-    for name in (*curator.unit_columns, *columns):
-        if name in reads:
-            raise ValueError(
-                f"column {name!r} has no type, and is asked for its numbers and for its units or groups at once. "
-                f'Declare what it holds: types={{{name!r}: "int64"}}, or --type {name}:int64.'
-            )
+    reads = derived.numbers((*curator.unit_columns, *columns))
     untyped = source.untyped.intersection(columns)
     if untyped and groups is not None and not isinstance(groups, PrivateGroups):
         groups = key_tuples(groups, columns, source.schema)
         reads |= key_types(groups, columns, untyped)
-    rule = None if where is None else Condition.parse(where, source.schema, source.untyped)
-    if rule is not None:  # before columns without a type are read as numbers for a measure
-        source = source.filtered(rule.sql(source.dialect))
-    read = source.reading(reads)
+    rule, read, readings = derived.read(where, reads)
     for ask in asks:
         ask.measure.check(read.schema)
     _check_by(columns, read.schema, curator.unit_columns, asks)
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence (chance that an interval covers) must be in (0, 1), got confidence={confidence}.")
-    check_clipping_share(clipping_share)
+    check_terms(confidence, clipping_share)
     check_contribution(contribution)
     layout = Identity(columns, *_groups(groups, columns, read.schema))
     cells = None if layout.groups is None else len(layout.groups)
     settled = tuple(_settled(ask, contribution, curator.unit_columns, cells) for ask in asks)
-    seen = dict.fromkeys(
-        (*derived.readings, *((name, reads.get(name, "string")) for name in columns if name in untyped))
-    )
-    seen |= dict.fromkeys(rule.readings if rule else ())
     return TableQuestion(
-        settled, layout, rule, float(confidence), float(clipping_share), read, curator, tuple(seen), derived.definitions
-    )  # fmt: skip
+        settled, layout, rule, float(confidence), float(clipping_share), read, curator, readings, derived.definitions
+    )
 
 
 def check_asks(asks: Sequence[Any]) -> None:
@@ -169,8 +153,10 @@ def check_asks(asks: Sequence[Any]) -> None:
         raise ValueError(f"ask for different things: {', '.join(names)} has one twice.")
 
 
-def check_clipping_share(clipping_share: float) -> None:
-    """Refuse a share that is no part of psi^2."""
+def check_terms(confidence: float, clipping_share: float) -> None:
+    """Refuse a confidence that is no chance, and a share that is no part of psi^2."""
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence (chance that an interval covers) must be in (0, 1), got confidence={confidence}.")
     if not 0.0 <= clipping_share <= 0.5:
         raise ValueError(
             "clipping_share (part of psi^2 that goes into measuring what clipping takes) must be in [0, 0.5], "

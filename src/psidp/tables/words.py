@@ -19,9 +19,8 @@ from psidp.tables.question import AUTO_SHARE, Drawn, Priced
 from psidp.tables.strategies.base import Noisy
 
 __all__ = [
-    "FLAGS", "answer_notes", "clipping_words", "contribution_note", "flag_notes", "full_words", "groups_words",
-    "hardly_private", "missing_units", "plan_notes", "question_in_full",
-    "unit_name",
+    "FLAGS", "answer_notes", "asked_note", "clipping_words", "contribution_note", "flag_notes", "full_words",
+    "groups_words", "plan_notes", "question_in_full", "question_notes",
 ]  # fmt: skip
 
 FLAGS = {
@@ -52,12 +51,8 @@ PLAIN = re.compile(r"[\w.-]*[^\W\d_][\w.-]*")
 def plan_notes(priced: Priced) -> tuple[Note, ...]:
     """What a reader of a plan has to know about clipping and groups; an answer's reader too."""
     unit, asks = priced.guarantee.unit, priced.asks
-    notes = [Note("price", priced.note)] if priced.note else []
-    notes += _read_as_numbers(priced)
-    readings = priced.question.readings
-    notes += [Note("readings", readings_words(readings))] if readings else []
+    notes: list[Note] = []
     if priced.unit:
-        notes.append(missing_units(priced.unit))
         words = (
             f"What one {unit} adds, over all groups, is scaled down by one factor where its L2 norm exceeds its "
             "contribution: one row's worth is what one row adds, and three rows in one group are three. Ratios of it "
@@ -70,26 +65,45 @@ def plan_notes(priced: Priced) -> tuple[Note, ...]:
             'row each. Where many have several rows, ask for a larger contribution, or for "auto".'
         )
         notes.append(Note("advice", words))
-    for ask in asks:
-        notes += ask.measure.remarks(unit if priced.unit else "")
     notes += _methods(priced)
-    if priced.adjacency == "replace-one":
-        words = f"Under replace-one one {unit} can move the totals by up to twice its bound; noise is larger for it."
-        notes.append(Note("adjacency", words))
     if priced.layout.by and not priced.layout.terms:
         words = (
             "The groups are taken as public: as given, and not read from this table. If they were, for example a list "
             "of the values that occur, each shows that somebody has it."
         )
         notes.append(Note("public", words))
-    different = {note.text: note for note in notes}.values()
-    return (*different, *hardly_private(priced.guarantee))
+    return question_notes(priced, notes)
+
+
+def question_notes(priced: Priced, own: Sequence[Note]) -> tuple[Note, ...]:
+    """What a reader of any plan or answer has to know, with what its layout adds."""
+    unit, readings = priced.guarantee.unit, priced.question.readings
+    notes = [Note("price", priced.note)] if priced.note else []
+    notes += _read_as_numbers(priced)
+    notes += [Note("readings", readings_words(readings))] if readings else []
+    if priced.unit:  # how many rows have no unit is not for free
+        missing = " or ".join(map(repr, priced.unit))
+        words = f"Rows whose {missing} is missing belong to nobody and are left out of every number."
+        notes.append(Note("nobody", words))
+    notes += own
+    for ask in priced.asks:
+        notes += ask.measure.remarks(unit if priced.unit else "")
+    if priced.adjacency == "replace-one":
+        words = f"Under replace-one one {unit} can move the totals by up to twice its bound; noise is larger for it."
+        notes.append(Note("adjacency", words))
+    if priced.guarantee.psi > HARDLY_PRIVATE:
+        words = (
+            f"Warning: psi = {priced.guarantee.psi:.6g} is hardly any privacy. An attacker who guesses whether one "
+            f"{unit} is in the data can be right nearly always; 0.1 to 2 is typical."
+        )
+        notes.append(Note("hardly private", words))
+    return tuple({note.text: note for note in notes}.values())
 
 
 def answer_notes(drawn: Drawn, rows: Sequence[tuple[Any, Estimate]]) -> tuple[Note, ...]:
     """Everything that the reader of an answer is told."""
     priced, estimates = drawn.priced, [e for _, e in rows]
-    notes = [Note("asked", f"Asked: {priced.question.words}.", {"unit_column": unit_name(priced.unit)})]
+    notes = [asked_note(priced)]
     notes += [Note("chosen bounds", _chosen(ask, priced.found.bounds[ask.name])) for ask in priced.asks
               if ask.name in priced.found.bounds]  # fmt: skip
     clipped = ((ask.name, ask.measure.clipped_words()) for ask in priced.asks)
@@ -104,6 +118,12 @@ def answer_notes(drawn: Drawn, rows: Sequence[tuple[Any, Estimate]]) -> tuple[No
         words = "No group came through. More psi, a larger kappa or coarser groups let more through."
         notes.append(Note("no groups", words))
     return (*notes, *flag_notes(estimates), *plan_notes(priced))
+
+
+def asked_note(priced: Priced) -> Note:
+    """The question in short, and the columns of its units: one name, a list, or None where every row is a unit."""
+    unit = priced.unit[0] if len(priced.unit) == 1 else list(priced.unit) or None
+    return Note("asked", f"Asked: {priced.question.words}.", {"unit_column": unit})
 
 
 def _methods(priced: Priced) -> list[Note]:
@@ -130,28 +150,6 @@ def _methods(priced: Priced) -> list[Note]:
         words = "What clipping takes is not measured (clipping_share=0): intervals may miss the truth without a flag."
         notes.append(Note("unmeasured", words))
     return notes
-
-
-def hardly_private(guarantee: Guarantee) -> tuple[Note, ...]:
-    """A warning where psi is so large that it protects next to nobody."""
-    if not guarantee.psi > HARDLY_PRIVATE:
-        return ()
-    words = (
-        f"Warning: psi = {guarantee.psi:.6g} is hardly any privacy. An attacker who guesses whether one "
-        f"{guarantee.unit} is in the data can be right nearly always; 0.1 to 2 is typical."
-    )
-    return (Note("hardly private", words),)
-
-
-def missing_units(unit: Sequence[str]) -> Note:
-    """What becomes of rows that have no unit; how many they are is not for free."""
-    missing = " or ".join(map(repr, unit))
-    return Note("nobody", f"Rows whose {missing} is missing belong to nobody and are left out of every number.")
-
-
-def unit_name(unit: Sequence[str]) -> str | list[str] | None:
-    """The unit's columns as a note's value: the name of one, a list of several, None where every row is a unit."""
-    return unit[0] if len(unit) == 1 else list(unit) or None
 
 
 def groups_words(priced: Priced) -> str:
