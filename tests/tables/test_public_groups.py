@@ -101,6 +101,7 @@ def test_groups_in_words_are_read_in_their_columns_type():
     assert keys_from_text("2026-01-01", "day", SCHEMA["day"]) == [DAY]
     for words, kind, refusal in (
         ("5..3", "floor", "count up"),
+        ("1..10000000000", "floor", "at most 10,000,000"),
         ('"A', "ward", "close the quotes"),
         ("x", "floor", "of type"),
     ):

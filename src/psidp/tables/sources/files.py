@@ -42,7 +42,7 @@ def open_files(source: str | Path | Sequence[str | Path], name: str | None) -> S
     """
     if isinstance(source, str | Path) and Path(source).suffix.lower() in DATABASES and not Path(source).is_dir():
         return _in_database(Path(source), name)
-    paths, title = _named_files(source)
+    paths, title = files_of(source)
     if isinstance(source, str | Path):
         home, short = title, shorten(Path(source).resolve().name)
     else:
@@ -50,24 +50,19 @@ def open_files(source: str | Path | Sequence[str | Path], name: str | None) -> S
     engine = DuckDB.connect()
     csv = paths[0].suffix.lower() == ".csv"
     try:
-        text, schema = (_csv if csv else _parquet)(engine, title, paths)
+        text, schema = engine.register(title, CsvFile(*paths)) if csv else _parquet(engine, title, paths)
     except ValueError:
         engine.close()
         raise
     return Source(engine, text, schema, frozenset(schema if csv else ()), short, title, home)
 
 
-def files_of(source: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
-    """The files that a path, a folder, a pattern or a list means, absolute and in order.
+def files_of(source: str | Path | Sequence[str | Path]) -> tuple[tuple[Path, ...], str]:
+    """The files that a path, a folder, a pattern or a list means, absolute and in order, and their table's name.
 
     A folder means all .parquet files in it and below; a star in a path that is not a file's name stands for any text,
     and two of them for any folders.
     """
-    return _named_files(source)[0]
-
-
-def _named_files(source: str | Path | Sequence[str | Path]) -> tuple[tuple[Path, ...], str]:
-    """The files of one table, and what the table is called."""
     if not isinstance(source, str | Path):
         return _listed([Path(one) for one in source])
     path = Path(source)
@@ -135,11 +130,6 @@ def _pattern(path: Path) -> str:
     if "\\" in text and any(letter in text for letter in SPECIAL):
         raise ValueError(f"a path must not have a backslash beside one of {SPECIAL}, got {text!r}. Rename the file.")
     return "".join(f"[{letter}]" if letter in SPECIAL else letter for letter in text)
-
-
-def _csv(engine: DuckDB, title: str, paths: Sequence[Path]) -> tuple[str, Mapping[str, Type]]:
-    """CSV files as a view of this title, all of it text."""
-    return engine.register(title, CsvFile(*paths))
 
 
 def _parquet(engine: DuckDB, title: str, paths: Sequence[Path]) -> tuple[str, Mapping[str, Type]]:

@@ -167,12 +167,9 @@ def _from_pandas(source: Any, declared: Collection[str]) -> tuple[Any, frozenset
 
 def _is_plain(series: Any) -> bool:
     """Whether it holds truth values, numbers or instants, which one cell would make another type of them."""
-    return getattr(series.dtype, "kind", "") in "biufM" and (isinstance(series.dtype, np.dtype) or _is_zoned(series))
-
-
-def _is_zoned(series: Any) -> bool:
-    """Whether it holds pandas' own instants with a zone."""
-    return type(series.dtype).__name__ == "DatetimeTZDtype"
+    dtype = series.dtype
+    numpy = isinstance(dtype, np.dtype) or type(dtype).__name__ == "DatetimeTZDtype"  # pandas' instants with a zone
+    return numpy and dtype.kind in "biufM"
 
 
 def _column(series: Any, declared: bool) -> Any:
@@ -199,7 +196,8 @@ def _instants(column: Any) -> Any:
     import pyarrow.compute as pc
 
     zone = column.type.tz and "UTC"
-    finest = readable(column).cast(pa.timestamp(readable(column).type.unit, zone))
+    column = readable(column)
+    finest = column.cast(pa.timestamp(column.type.unit, zone))
     return pc.floor_temporal(finest, unit="microsecond").cast(pa.timestamp("us", zone)).cast(pa.string())
 
 

@@ -16,12 +16,11 @@ import numpy as np
 
 from psidp.tables.columns import check_key
 from psidp.tables.sources.files import files_of, is_paths, open_files
-from psidp.tables.sources.source import Source
 from psidp.tables.types import Type
 
 __all__ = [
-    "Key", "key_from_text", "key_tuples", "key_types", "keys_from_text", "plain_key", "public_groups",
-    "refuse_own_groups",
+    "Key", "columns_in", "key_from_text", "key_tuples", "key_types", "keys_from_text", "names_of", "plain_key",
+    "public_groups", "refuse_own_groups", "shares_rows", "values_of",
 ]  # fmt: skip
 
 Key = tuple[Any, ...]
@@ -81,8 +80,7 @@ def _as_tuples(groups: Any, by: Sequence[str], schema: Mapping[str, Type]) -> It
         return product(*(list(groups[name]) for name in by))
     if isinstance(groups, str | Path):
         return _in_file(Path(groups), by, schema)
-    if hasattr(groups, "columns") or hasattr(groups, "column_names"):
-        names = list(getattr(groups, "column_names", getattr(groups, "columns", [])))
+    if (names := names_of(groups)) is not None:
         if not set(by) <= set(names):
             raise _other_columns(by, names)
         return zip(*(values_of(groups[name]) for name in by), strict=True)
@@ -145,8 +143,10 @@ def keys_from_text(words: str, name: str, kind: Type) -> list[Any]:
     """
     first, dots, last = words.partition("..")
     if dots and all(end.strip().removeprefix("-").isdecimal() for end in (first, last)):
-        if not int(first) <= int(last):
-            raise ValueError(f"groups of {name!r} must count up, such as 1..12, got {words!r}.")
+        if not 0 <= int(last) - int(first) < MOST_GROUPS:
+            raise ValueError(
+                f"groups of {name!r} must count up, such as 1..12, and be at most {MOST_GROUPS:,}, got {words!r}."
+            )
         return [key_from_text(str(number), name, kind) for number in range(int(first), int(last) + 1)]
     try:
         listed = next(csv.reader([words], skipinitialspace=True, strict=True), [""])
@@ -160,6 +160,12 @@ def _tuple(key: Any, by: Sequence[str]) -> Key:
     if len(made) != len(by):
         raise ValueError(f"groups must have {len(by)} values each, one for each of {', '.join(by)}, got {len(made)}.")
     return made
+
+
+def names_of(frame: Any) -> list[Any] | None:
+    """The names of a frame's columns; None where it is no frame."""
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    return None if names is None else list(names)
 
 
 def values_of(column: Any) -> list[Any]:
@@ -221,17 +227,22 @@ def _decimal(value: Any, name: str, kind: Type, precision: int | None, scale: in
     return number
 
 
-def refuse_own_groups(groups: Any, by: Sequence[str], source: Source, given: Any) -> None:
-    """Refuse groups that come from the table itself: each would be released merely because it is in the data.
-
-    Seen are the table's own files, and frames and columns that lie in the memory of the frame it was opened from
-    (`given`). A list of the values that occur cannot be told from a public one.
-    """
-    if _same_file(groups, given) or _shared(groups, by, given):
+def refuse_own_groups(groups: Any, by: Sequence[str], given: Any) -> None:
+    """Refuse groups that come from the table itself: each would be released merely because it is in the data."""
+    if shares_rows(groups, by, given):
         raise ValueError(
             "groups must not come from the table itself: a group would be shown merely because somebody is in it. Give "
             "those that are known without it, or psidp.PrivateGroups(kappa=..., at_most=...) to choose them privately."
         )
+
+
+def shares_rows(groups: Any, by: Sequence[str], given: Any) -> bool:
+    """Whether public values come from the table itself, which was opened from `given`.
+
+    Recognized are the table's own files, and frames and columns that share memory with it. A list of the values that
+    occur in it looks like a public one.
+    """
+    return _same_file(groups, given) or _shared(groups, by, given)
 
 
 def _same_file(groups: Any, given: Any) -> bool:
@@ -240,7 +251,7 @@ def _same_file(groups: Any, given: Any) -> bool:
         return False
     one, files = Path(groups), [Path(given)] if isinstance(given, str | Path) else []
     with suppress(ValueError, OSError):
-        files = [*files, *files_of(given)]
+        files = [*files, *files_of(given)[0]]
     return one in files or (one.is_file() and any(file.is_file() and one.samefile(file) for file in files))
 
 
@@ -257,8 +268,7 @@ def _shared(groups: Any, by: Sequence[str], given: Any) -> bool:
 
 def _has(frame: Any, name: str) -> bool:
     """Whether it is a frame with such a column."""
-    names: Any = getattr(frame, "column_names", getattr(frame, "columns", ()))
-    return hasattr(frame, "__getitem__") and name in list(names)
+    return hasattr(frame, "__getitem__") and name in (names_of(frame) or ())
 
 
 def _places(column: Any) -> set[int]:

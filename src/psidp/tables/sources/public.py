@@ -10,7 +10,16 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from psidp.tables.sources.groups import columns_in, key_from_text, key_types, plain_key, refuse_own_groups, values_of
+from psidp.tables.columns import need_column
+from psidp.tables.sources.groups import (
+    columns_in,
+    key_from_text,
+    key_types,
+    names_of,
+    plain_key,
+    shares_rows,
+    values_of,
+)  # fmt: skip
 from psidp.tables.sources.source import Source
 from psidp.tables.types import Type
 
@@ -32,10 +41,12 @@ def joined(
             .parquet file. on: the column of both that is looked up. columns: those to take; defaults to all. given:
             what the source was opened from.
     """
-    if on not in source.schema:
-        raise ValueError(f"on must be a column of the table ({', '.join(list(source.schema)[:40])}), got {on!r}.")
-    _refuse_own(public, on, source, given)
-    table = _columns(public, on, source.schema[on], on in source.untyped)
+    kind = need_column(on, source.schema, "on")
+    if shares_rows(public, (on,), given):
+        raise ValueError(
+            "a public table must not come from the table itself: what it holds would be shown without noise."
+        )
+    table = _columns(public, on, kind, on in source.untyped)
     wanted = [name for name in table if name != on] if columns is None else list(columns)
     for name in wanted:
         if name not in table or name == on:
@@ -54,15 +65,6 @@ def joined(
     return made, known
 
 
-def _refuse_own(public: Any, on: str, source: Source, given: Any) -> None:
-    try:
-        refuse_own_groups(public, (on,), source, given)
-    except ValueError:
-        raise ValueError(
-            "a public table must not come from the table itself: what it holds would be shown without noise."
-        ) from None
-
-
 def _columns(public: Any, on: str, kind: Type, untyped: bool) -> dict[str, list[Any]]:
     """The public table, column by column, as Python has its values."""
     if isinstance(public, str | Path):
@@ -72,8 +74,7 @@ def _columns(public: Any, on: str, kind: Type, untyped: bool) -> dict[str, list[
             keys = [text or None if untyped else key_from_text(text, on, kind) for text in public.get(on, [])]
             public = {name: keys if name == on else _as_numbers(texts) for name, texts in public.items()}
     if not isinstance(public, Mapping):
-        names = getattr(public, "column_names", getattr(public, "columns", None))
-        if names is None:
+        if (names := names_of(public)) is None:
             raise TypeError(f"a public table must be columns by name, a frame or a file, got {type(public).__name__}.")
         public = {str(name): values_of(public[name]) for name in names}
     made = {str(name): [plain_key(value) for value in values] for name, values in public.items()}
