@@ -9,6 +9,7 @@ import pandas as pd
 
 from bench.timing import Report
 from psidp import Curator, ask
+from psidp.tables import table
 from psidp.tables.question import prepared
 
 LOWER, UPPER, PSI, LARGE = -30.0, 180.0, 0.495, 5000
@@ -45,7 +46,7 @@ def _released(curator: Curator, groups: Any, asked: Any, contribution: Any, rele
     """So many answers with fresh noise on the same exact totals."""
     question = curator.ask(asked, by=BY, groups=groups, contribution=contribution)
     draw = prepared(question.at(PSI))
-    return [question._answer(draw()) for _ in range(releases)]
+    return [table._answer(draw()) for _ in range(releases)]
 
 
 def _means(flights: pd.DataFrame, groups: Any, curator: Curator, releases: int, seed: int) -> Report:

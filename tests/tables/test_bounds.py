@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from psidp import Curator, PrivateGroups, ask
 from psidp.cli.main import app
+from psidp.tables import table
 from psidp.tables.choices.bounds import (
     BOUNDS_SHARE,
     SHARES,
@@ -187,7 +188,7 @@ def test_intervals_of_a_mean_reach_as_far_as_the_notes_say():
     drawn = prepared(question.at(PSI))()
     (asked,), taken = drawn.priced.asks, drawn.priced.found.bounds["mean of x"].taken
     plain = asked.measure.estimates(drawn.noisy[0].cells(range(4), 0.95))
-    answer = question._answer(drawn)
+    answer = table._answer(drawn)
     for (_, shown), (e,) in zip(answer.rows, plain, strict=True):
         assert (e.lower - shown.lower, shown.upper - e.upper) == pytest.approx(taken, abs=1e-9)
     assert sum(taken) > 0.0

@@ -183,3 +183,18 @@ def test_a_plan_says_what_errors_a_contribution_that_is_to_be_chosen_would_have(
     assert said in count.sentence()
     assert f"in a group of 10,000 rows {mean.by_rows[2][1]:.3g} at 1, " in mean.sentence()
     assert "is chosen" not in Curator(people(10), "who").ask(ask.count()).plan(psi=1.0).summary()
+
+
+@pytest.mark.parametrize("psi", [1e-100, 1e100])
+@pytest.mark.parametrize("asked", [ask.mean("x", bounds="auto"), ask.count(contribution="auto")])
+def test_psi_at_which_a_choice_could_not_draw_noise_is_refused_before_payment(psi, asked):
+    priced = Curator(people(20, 2), "who").ask(asked, contribution=2).priced(psi, None, {})
+    with pytest.raises(ValueError, match=r"psi of each measure must be in \[2\^-300, 2\^300\]"):
+        prepared(priced)
+
+
+@pytest.mark.parametrize("sigma", [1e-15, 1e-100, 1e-300])
+def test_a_tail_behind_next_to_no_noise_is_next_to_nothing(sigma):
+    share, rows = UnitNorms(np.array([500.0, 300.0] + [0.0] * 20), sigma).at_most(64.0)
+    assert 0.0 <= share <= 1e-12
+    assert 0.0 <= rows <= 1e-9

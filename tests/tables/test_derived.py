@@ -11,6 +11,7 @@ import pytest
 from psidp import Curator, PrivateGroups, ask
 from psidp.tables.conditions import Condition, Derived, derived_columns
 from psidp.tables.sources import open_source
+from psidp.tables.types import DECLARED
 
 COLUMNS = {
     "duckdb": 'who bigint, person bigint, day date, "at" timestamp, instant timestamptz, x double, word varchar',
@@ -373,3 +374,10 @@ def test_columns_of_a_csv_file_are_read_as_what_a_function_takes(tmp_path):
     for where in ("x > who", "x in (1, 'a')", "x between 1 and 'b'", "x"):
         with pytest.raises(ValueError, match=r"^where must "):
             Condition.parse(where, source.schema, source.untyped)
+
+
+@pytest.mark.parametrize(("names", "taken"), [(["left(zip, 1) as Zip"], "Zip"), (["a > 1 as h", "a > 2 as H"], "H")])
+def test_names_that_only_capitals_tell_apart_are_refused(names, taken):
+    schema = {"zip": DECLARED["string"], "a": DECLARED["int64"]}
+    with pytest.raises(ValueError, match=f"name that no other has, got {taken!r}"):
+        derived_columns(names, schema)

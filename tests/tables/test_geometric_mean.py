@@ -64,3 +64,8 @@ def test_a_contribution_can_be_chosen_for_it(costs):
 def test_bounds_that_are_not_above_zero_are_refused(bounds):
     with pytest.raises(ValueError, match="bounds of 'x' must be"):
         ask.geometric_mean("x", *bounds)
+
+
+def test_a_value_far_below_the_middle_of_wide_bounds_does_not_lie_at_one(costs):
+    question = Curator(costs, "who").ask(ask.geometric_mean("cost", 0.001, 1e10), contribution=16)
+    assert "at bounds" not in [note.kind for note in question.release(psi=NEVER).notes]

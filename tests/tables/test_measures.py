@@ -364,3 +364,24 @@ def test_words_that_are_no_aggregate_are_refused_by_their_form(tmp_path, flag):
     done = CliRunner().invoke(app, ["release", "table", str(path), "--unit-column", "who", flag, "x", "--psi", "1"])
     assert done.exit_code != 0
     assert "such as" in f"{done.output}{done.exception}"
+
+
+def test_numbers_of_numpy_are_numbers_in_json():
+    asked = ask.count(weight=np.float32(2), contribution=np.int64(4))
+    assert asked.worth == 4.0
+    terms = PrivateGroups(np.float64(1e-6), 3, np.float32(2), np.int64(1))
+    assert json.loads(json.dumps([asked.to_dict(), terms.to_dict()]))[0]["contribution"] == 4.0
+
+
+def test_terms_of_a_ratio_may_be_measures():
+    assert ask.ratio(ask.sum("cost", 0, 9).measure, ask.count()).name == "ratio of sum of cost to count"
+
+
+def test_more_quantiles_than_chosen_edges_allow_are_refused_before_payment():
+    several = np.linspace(0.001, 0.999, 257)
+    with pytest.raises(ValueError, match="at must be at most 256 quantiles where edges are chosen, got 257"):
+        ask.quantiles("cost", "auto", several)
+    assert len(ask.quantiles("cost", [0, 1], several).measure.at) == 257
+    rows = pa.table({"x": np.random.default_rng(1).normal(size=500)})
+    answer = Curator(rows, None).ask(ask.quantiles("x", "auto", several[:256])).release(psi=1e6)
+    assert len(answer.rows) == 256

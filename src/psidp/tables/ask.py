@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from psidp.symbols import whole
-from psidp.tables.measures.base import Auto, Measure, is_real, measure_from
+from psidp.tables.measures.base import Auto, Measure, check_weight, is_real, measure_from
 from psidp.tables.measures.binned import check_edges
 from psidp.tables.measures.count import Count
 from psidp.tables.measures.distinct import Distinct
@@ -49,12 +49,14 @@ class Ask:
     contribution: Contribution = None
 
     def __post_init__(self) -> None:
-        if not (is_real(self.weight) and 0.0 < self.weight < float("inf")):
-            raise ValueError(f"weight (share of psi^2, relative) must be in (0, inf), got weight={self.weight!r}.")
+        check_weight(self.weight)
         if self.contribution is None:
             object.__setattr__(self, "contribution", self.measure.at_most)
         if self.contribution is not None:
             check_contribution(self.contribution)
+        object.__setattr__(self, "weight", float(self.weight))
+        if self.contribution is not None and self.contribution != "auto":
+            object.__setattr__(self, "contribution", float(self.contribution))  # NumPy's are no numbers in JSON
 
     @property
     def name(self) -> str:
@@ -64,7 +66,7 @@ class Ask:
     @property
     def worth(self) -> float:
         """How much one unit may add, in rows' worth; 1 while that is to be chosen."""
-        return self.contribution if isinstance(self.contribution, float | int) else 1.0
+        return self.contribution if isinstance(self.contribution, float) else 1.0
 
     def words(self) -> str:
         """The question with all that bounds it, for an approval."""
@@ -74,7 +76,7 @@ class Ask:
     def to_dict(self) -> dict[str, Any]:
         """The question as plain values."""
         fields = self.measure.to_dict()
-        return {"kind": fields.pop("kind"), "weight": float(self.weight), "contribution": self.contribution, **fields}
+        return {"kind": fields.pop("kind"), "weight": self.weight, "contribution": self.contribution, **fields}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -231,9 +233,9 @@ def ratio(above: Ask, below: Ask, *, weight: float = 1.0, contribution: Contribu
         >>> ratio(sum("cost", 0, 5000), sum("days", 0, 60)).name
         'ratio of sum of cost to sum of days'
     """
-    terms = [term.measure if isinstance(term, Ask) else term for term in (above, below)]
-    made = Ask(Ratio((terms[0], terms[1])), weight, contribution)
-    if not all(term.weight == 1.0 and term.contribution is None for term in (above, below)):
+    one, two = (term.measure if isinstance(term, Ask) else term for term in (above, below))
+    made = Ask(Ratio((one, two)), weight, contribution)
+    if any(isinstance(term, Ask) and (term.weight, term.contribution) != (1.0, None) for term in (above, below)):
         raise ValueError("weight and contribution must be given to the ratio itself, not to its terms.")
     return made
 

@@ -100,7 +100,7 @@ class Derived:
                 f"{role} must give a derived column a name of at most {LONGEST_NAME} letters, such as "
                 f'"left(zip, 2) as area", got {shorten(name)!r}.'
             )
-        if name in schema:
+        if name.casefold() in map(str.casefold, schema):  # DuckDB and Spark would read the other column
             raise _taken(role, name)
         value = reader.value(reader.tree(words))
         canonical = f"{words.canonical} as {quoted(words.name)}" if words.name else words.canonical
@@ -141,8 +141,10 @@ def derived_columns(
         if given in schema or not (isinstance(given, str) and _defines(given)):
             continue
         made = Derived.parse(given, schema, untyped, role)
-        if any(made.name == other.name and made.value != other.value for other in (*found.values(), *others.values())):
-            raise _taken(role, made.name)
+        for other in (*found.values(), *others.values()):
+            same = (made.name, made.value) == (other.name, other.value)
+            if made.name.casefold() == other.name.casefold() and not same:
+                raise _taken(role, made.name)
         found[given] = made
     return found
 
@@ -164,7 +166,9 @@ def _defines(text: str) -> bool:
 
 
 def _taken(role: str, name: str) -> ValueError:
-    return ValueError(f"{role} must give a derived column a name that no other has, got {name!r}.")
+    return ValueError(
+        f"{role} must give a derived column a name that no other has, got {name!r}. Large and small letters are alike."
+    )
 
 
 def _wanted(role: str, example: str, given: Any) -> str:
