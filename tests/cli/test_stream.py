@@ -124,20 +124,10 @@ def test_refusals_are_the_sentences_of_python(psidp, options, words):
     assert err.startswith(f"psidp: {words}")
 
 
-def test_a_seal_and_a_column_of_days_take_the_place_of_arrivals(psidp, tmp_path):
-    """Both rules at once are refused; each alone goes through."""
-    both = ["--seal", "visits.seal", "--dated", "loaded_at"]
-    code, _, err = psidp("open", *both)
-    assert code == 2
-    assert 'one of arrived and totals="sealed" must be given' in err
-    code, _, err = psidp("open", *both, "--wait-hours", "-1", dated="")
+def test_a_wait_is_a_number_of_hours(psidp):
+    code, _, err = psidp("open", "--wait-hours", "-1")
     assert code == 2
     assert "--wait-hours must be in [0, 1000000], got -1.0." in err
-    assert psidp("open", *both, dated="")[0] == 0
-    code, out, _ = psidp("publish", *both, dated="")
-    assert (code, len(rows_of(out))) == (0, 6)
-    assert rows_of(psidp("publish", *both, dated="")[1]) == []
-    assert (tmp_path / "visits.seal").stat().st_mode & 0o077 == 0
 
 
 def test_a_stream_is_priced_in_any_notion_and_weighs_its_statistics(psidp):

@@ -2,12 +2,12 @@
 
 import csv
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import wraps
-from inspect import Parameter, Signature, signature
-from typing import Annotated, Any
+from inspect import Parameter, signature
+from typing import Annotated, Any, Self
 
 import typer
 
@@ -19,7 +19,6 @@ from psidp.cli.table_options import Groups, Measures, Pays, Price, TableAt, Whic
 from psidp.cli.tables import console, table
 from psidp.tables import ask
 from psidp.tables.answer import packed
-from psidp.tables.curator import Curator
 from psidp.tables.series import Published
 from psidp.tables.stream import Stream
 
@@ -75,7 +74,7 @@ class Periods(OptionGroup):
 @from_values
 def _stream(
     table: TableAt, periods: Periods, price: Price, measures: Measures, groups: Groups, which: Which, pays: Pays
-) -> tuple[Curator, Stream, str]:
+) -> Stream:
     """The stream that the options speak of; nothing is read."""
     if not (pays.ledger and pays.budget):
         raise ValueError("a stream must have --ledger and --budget, which keep its strategy and what it published.")
@@ -84,46 +83,54 @@ def _stream(
     curator, terms = table.opened(pays), which.terms
     del terms["clipping_share"]
     question = curator.stream(periods.name_of, *measures.asks, **periods.terms, **groups.terms(curator), **terms)
-    return curator, question.priced(**price.notions), pays.purpose
+    return question.priced(**price.notions)
 
 
-def _with_stream(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose first parameter is the stream; it gets the options of all streams and its own."""
-    shared = signature(_stream).parameters
-    own = list(signature(command, eval_str=True).parameters.values())[1:]
+@dataclass(frozen=True, slots=True)
+class StreamOptions(OptionGroup):
+    """The options of every command about a stream."""
 
-    @wraps(command)
-    def called(**values: Any) -> None:
-        curator, stream, purpose = _stream(**{name: values.pop(name) for name in shared})
+    values: dict[str, Any]
+
+    @classmethod
+    def parameters(cls) -> list[Parameter]:
+        """Those of its table, periods, measures and so on."""
+        return list(signature(_stream).parameters.values())
+
+    @classmethod
+    def from_options(cls, values: Mapping[str, Any]) -> Self:
+        """As they were given."""
+        return cls(dict(values))
+
+    @contextmanager
+    def opened(self) -> Iterator[Stream]:
+        """The stream; its table and its ledger are closed in the end."""
+        stream = _stream(**self.values)
         try:
-            command(stream, **values, **({"purpose": purpose} if "purpose" in signature(command).parameters else {}))
+            yield stream
         finally:
-            curator.dispose()
-            curator.ledger.dispose()
-
-    parameters = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (*shared.values(), *own) if p.name != "purpose"]
-    parameters.append(shared["purpose"])
-    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return called
+            stream.question.curator.dispose()
+            stream.question.curator.ledger.dispose()
 
 
 @app.command("plan")
-@_with_stream
-def plan(stream: Stream, as_json: options.AsJson = False) -> None:
+@from_values
+def plan(asked: StreamOptions, as_json: options.AsJson = False) -> None:
     """Say what a stream would cost and how large its errors will be; nothing is read or spent."""
-    made = stream.plan()
+    with asked.opened() as stream:
+        made = stream.plan()
     if as_json:
         expected = [row._asdict() for row in made.expected()]
-        return show_json({"psi": made.guarantee.psi, "counted": stream.counted, "expected": expected})
+        return show_json({"psi": made.guarantee.psi, "counted": made.counted, "expected": expected})
     return echo(str(made))
 
 
 @app.command("open")
-@_with_stream
-def open_stream(stream: Stream, purpose: str = "") -> None:
+@from_values
+def open_stream(asked: StreamOptions) -> None:
     """Pay for a stream, once; opening it again costs nothing."""
-    made = stream.open(purpose).plan()
+    with asked.opened() as stream:
+        made = stream.open(asked.values["purpose"]).plan()
     echo(
         f"Stream {stream.name} is open: psi {made.guarantee.psi:.6g} pays for {made.periods} periods, every "
         f"{stream.calendar.every} since {stream.calendar.since}. {stream.counted}"
@@ -131,17 +138,18 @@ def open_stream(stream: Stream, purpose: str = "") -> None:
 
 
 @app.command("publish")
-@_with_stream
-def publish(stream: Stream, as_json: options.AsJson = False) -> None:
+@from_values
+def publish(asked: StreamOptions, as_json: options.AsJson = False) -> None:
     """Publish every period that is over and was not published; twice in a minute publishes once."""
-    _show(stream, stream.publish(), as_json)
-    echo(f"Stream {stream.name} has {stream.published} periods published.", err=True)
+    with asked.opened() as stream:
+        _show(stream, stream.publish(), as_json)
+        echo(f"Stream {stream.name} has {stream.published} periods published.", err=True)
 
 
 @app.command("show")
-@_with_stream
+@from_values
 def show(
-    stream: Stream,
+    asked: StreamOptions,
     question: Annotated[str, typer.Option("--question", help="single period or total to date")] = "total to date",
     last: Annotated[
         int | None, typer.Option("--last", help="instead, the sum of this number of periods up to each")
@@ -149,7 +157,8 @@ def show(
     as_json: options.AsJson = False,
 ) -> None:
     """Show what a stream has published: totals to date, single periods or windows, with intervals."""
-    _show(stream, stream.series(question) if last is None else stream.window(last), as_json)
+    with asked.opened() as stream:
+        _show(stream, stream.series(question) if last is None else stream.window(last), as_json)
 
 
 def _show(stream: Stream, rows: list[Published], as_json: bool) -> None:

@@ -20,13 +20,15 @@ def can_cap(promise: Participation, periods: int) -> bool:
 
 def clipped_asks(asks: Sequence[Ask], groups: int) -> list[Ask]:
     """The measures to which a unit can have more to add, in one period, than it may."""
-    return [ask for ask in asks if not (ask.measure.vector.once and float(ask.contribution or 1.0) >= groups**0.5)]
+    return [ask for ask in asks if not (ask.measure.vector.once and ask.worth >= groups**0.5)]
 
 
-def flags_of(asks: Sequence[Ask], groups: int, promise: Participation, periods: int) -> dict[str, str]:
-    """The flag of each measure where units are capped: whether the cap can leave something out."""
-    clipped = {ask.name for ask in clipped_asks(asks, groups)}
-    return {ask.name: CAPPED if can_cap(promise, periods) or ask.name in clipped else "" for ask in asks}
+def flags_of(asks: Sequence[Ask], groups: int, promise: Participation, periods: int, *, alone: bool) -> dict[str, str]:
+    """The flag of each measure: whether the cap can leave something out, which it cannot where every row is a unit
+    (`alone`)."""
+    clipped = () if alone else clipped_asks(asks, groups)
+    capped = not alone and can_cap(promise, periods)
+    return {ask.name: CAPPED if capped or ask in clipped else "" for ask in asks}
 
 
 def counted_words(
@@ -82,9 +84,9 @@ def _periods(promise: Participation, every: str) -> str:
 
 def _worth(clipped: Sequence[Ask]) -> str:
     """What a unit may add to a period: one contribution for all, or one for each measure."""
-    worths = {float(ask.contribution or 1.0) for ask in clipped}
+    worths = {ask.worth for ask in clipped}
     if len(worths) > 1:
-        each = ", ".join(f"{float(ask.contribution or 1.0):g} of {ask.name}" for ask in clipped)
+        each = ", ".join(f"{ask.worth:g} of {ask.name}" for ask in clipped)
         return f"these rows' worth (L2 norm, over all groups: {each})"
     rows = "one row's" if worths == {1.0} else f"{worths.pop():g} rows'"
     return f"{rows} worth (L2 norm, over all groups)"

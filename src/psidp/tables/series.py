@@ -68,8 +68,8 @@ class Series:
         plan = StreamPlan.from_event(event, Workload.together(calendar.periods, asked["windows"]))
         groups = tuple(tuple(map(unpacked, key)) for key in asked["groups"])
         asks = tuple(map(Ask.from_dict, asked["asks"]))
-        capped = flags_of(asks, len(groups), plan.choice.participation, calendar.periods)
-        flags = capped if event.get("table_unit") else dict.fromkeys(capped, "")
+        alone = not event.get("table_unit")
+        flags = flags_of(asks, len(groups), plan.choice.participation, calendar.periods, alone=alone)
         return cls(plan, calendar, groups, asks, flags, confidence)
 
     def answered(self, released: Sequence[Sequence[int]], question: str | int, after: int = 0) -> list[Published]:
@@ -115,7 +115,7 @@ class Series:
         u that decode it, and |u|_2 = error/sigma.
         """
         vector = ask.measure.vector
-        bound = NormBound.of(vector, float(ask.contribution or 1.0), len(self.groups))
+        bound = NormBound.of(vector, ask.worth, len(self.groups))
         ones = np.array([c.one(bound.steps(vector, c)) * bound.grid.step for c in vector.coordinates])
         z = two_sided(1.0 - self.confidence)
         rounding = 0.5 * (1.0 + RoundedGaussian(part.sigma).grid) * last**0.5 / part.sigma

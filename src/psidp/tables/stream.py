@@ -128,9 +128,8 @@ class Stream:
     @property
     def flags(self) -> dict[str, str]:
         """The flag of each measure."""
-        layout, asks = self.layout, self.priced.asks
-        capped = flags_of(asks, layout.cells, layout.promise, layout.calendar.periods)
-        return capped if self.priced.unit else dict.fromkeys(capped, "")
+        layout, priced = self.layout, self.priced
+        return flags_of(priced.asks, layout.cells, layout.promise, layout.calendar.periods, alone=priced.alone)
 
     @property
     def capped(self) -> bool:
@@ -212,19 +211,13 @@ class Stream:
         """What a period releases: one whole number for each cell."""
 
         def draw() -> list[int]:
-            plan = self.plan()
-            parts = [
-                part for part, ask in zip(plan.parts, self.priced.asks, strict=True) for _ in range(self._size(ask))
-            ]
+            plan, vectors = self.plan(), self.priced.vectors
+            sizes = [self.layout.cells * vector.bins * vector.parts for vector in vectors]
+            parts = [part for part, size in zip(plan.parts, sizes, strict=True) for _ in range(size)]
             past = totals[:period]
             return [drawn(plan, part, [int(x) for x in past[:, i]]) for i, part in enumerate(parts)]
 
         return draw
-
-    def _size(self, ask: Ask) -> int:
-        """How many numbers a measure has in each period."""
-        vector = ask.measure.vector
-        return self.layout.cells * vector.bins * vector.parts
 
     @property
     def _series(self) -> Series:
@@ -259,8 +252,7 @@ class Stream:
             TABLE: question.curator.home,
         }
         del asked["kind"]
-        stored = store.stored() or {}
-        before = stored.get("asked")
+        before = (store.stored() or {}).get("asked")
         if isinstance(before, Mapping) and TABLE not in before and self._same_condition(str(before.get("where", ""))):
             asked["where"] = before["where"]  # opened by version 0.2, which wrote conditions in other words
         return asked
@@ -319,18 +311,9 @@ def stream_question(
         calendar, column, promise, table.layout.by, table.layout.groups, lengths, capped=bool(curator.unit_columns)
     )
     return StreamQuestion(
-        table.asks,
-        layout,
-        table.where,
-        table.confidence,
-        0.0,
-        source,
-        curator,
-        table.readings,
-        table.derived,
-        name,
-        wait,
-    )
+        table.asks, layout, table.where, table.confidence, 0.0, source, curator, table.readings, table.derived,
+        name=name, wait=wait,
+    )  # fmt: skip
 
 
 def _check(ask: Ask) -> None:
