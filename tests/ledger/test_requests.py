@@ -58,7 +58,7 @@ def test_a_refusal_states_the_whole_condition_whatever_text_is_in_it(visits, led
     book = psidp.Ledger(ledger._access.store.address.url.render_as_string(False), actor="bob")
     curator = Curator(visits, unit="patient", ledger=book, budget="visits")
     with curator, pytest.raises(ApprovalNeededError, match=r"or cost > 6"):
-        curator.release(ask.count(), psi=1.0, purpose="why", where="ward = 'x [sha256 0]' or cost > 6")
+        curator.ask(ask.count(), where="ward = 'x [sha256 0]' or cost > 6").release(psi=1.0, purpose="why")
     book.dispose()
 
 

@@ -200,6 +200,16 @@ def test_postgresqls_texts_and_numbers_make_groups_or_a_refusal(postgres):
             counts(postgres, unit, "blind", ["A"], name="moods")
 
 
+def test_the_rows_that_a_users_own_connection_makes_do_not_matter(postgres):
+    from psycopg.rows import dict_row
+
+    postgres.execute("create table visits as select n as who, n % 2 as ward from generate_series(1, 50) n")
+    postgres.row_factory = dict_row
+    assert counts(postgres, "who", "ward", [0, 1], name="visits") == {0: 25, 1: 25}
+    assert counts(postgres, "who", "ward", PrivateGroups(1e-3, 3), name="visits") == {0: 25, 1: 25}
+    assert postgres.execute("select 1 as one").fetchall() == [{"one": 1}]
+
+
 def test_postgresqls_dates_and_zones_are_no_error(postgres):
     for statement in (
         "create table days as select n as who, date '2026-01-01' as day, timestamp '2026-01-01 12:00' as at, "

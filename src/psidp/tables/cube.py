@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from math import comb, inf, nan
+from math import comb, inf, nan, prod
 from typing import Any, NamedTuple, Unpack, cast
 
 from psidp.escaping import one_line
@@ -31,7 +31,6 @@ from psidp.tables.strategies.residual import (
     Bound,
     Column,
     Residual,
-    ResidualNoise,
     Residuals,
     counts_rows,
 )
@@ -63,12 +62,10 @@ class CubeQuestion(Question):
     ) -> "CubePlan":
         """What `release` with the same arguments would run, cost and be worth. Reads no row and spends nothing."""
         priced = self.priced(psi, errors, notions)
-        layout, noises = _strategy(priced)
-        strategies = {column.name: _column_words(column) for column in layout.columns}
+        strategies = {column.name: _column_words(column) for column in self.layout.columns}
         notes = plan_notes(priced) + self.curator.payment.notes(priced, retry_key)
-        return CubePlan(
-            priced.guarantee, _expected(priced), strategies, noises[0].plans[0].gap, notes, tuple(priced.sql())
-        )
+        gap = priced.noises[0].plans[0].gap
+        return CubePlan(priced.guarantee, _expected(priced), strategies, gap, notes, tuple(priced.sql()))
 
     @spelled_out
     def release(
@@ -340,12 +337,7 @@ def _tables(tables: Any, names: Sequence[str]) -> tuple[Table, ...]:
 
 
 def _check_size(wanted: Sequence[Table], cube: Sequence[Column], bound: Bound) -> None:
-    cells = 0
-    for table in wanted:
-        size = 1
-        for i in table:
-            size *= cube[i].size
-        cells += size
+    cells = sum(prod(cube[i].size for i in table) for table in wanted)
     if not cells <= MOST_CELLS:
         raise ValueError(
             f"tables must have at most {MOST_CELLS:,} cells together, got {cells:,}. Ask for fewer columns together, "
@@ -391,23 +383,17 @@ def _wanted(layout: Residual, errors: Errors) -> list[float]:
 
 def _answer(drawn: Drawn) -> Cube:
     """The cube made of noisy residuals, with its notes."""
-    priced, worth = drawn.priced, drawn.priced.contributions[0]
-    layout, _ = _strategy(priced)
+    priced, worth, noisy = drawn.priced, drawn.priced.contributions[0], cast("tuple[Residuals, ...]", drawn.noisy)
+    layout = priced.layout
     norms = drawn.norms.get(priced.asks[0].name)
     lost, rows = (nan, inf) if norms is None else norms.at_most(worth)
     notes = [asked_note(priced)]
     if priced.unit:
         notes += [_worth(priced), Note("clipped", clipping_words(norms, worth))]
-    noisy = cast("tuple[Residuals, ...]", drawn.noisy)
     return Cube(
         layout.columns, priced.asks, noisy, priced.guarantee, priced.question.confidence,
         (*notes, *_notes(priced)), lost, excess=rows if layout.bounded == "rows" else inf,
     )  # fmt: skip
-
-
-def _strategy(priced: Priced) -> tuple[Residual, tuple[ResidualNoise, ...]]:
-    """The strategy of a cube's question, and its noise."""
-    return cast("Residual", priced.layout), cast("tuple[ResidualNoise, ...]", priced.noises)
 
 
 def plan_notes(priced: Priced) -> tuple[Note, ...]:
@@ -430,7 +416,7 @@ def _notes(priced: Priced) -> tuple[Note, ...]:
         "in any column is in no table."
     )
     notes.append(Note("public", words))
-    cut = [column.name for column in _strategy(priced)[0].columns if column.edges]
+    cut = [column.name for column in priced.layout.columns if column.edges]
     if cut:
         words = (
             f"Numbers beyond the edges of {', '.join(cut)} count in the first and the last bin; a row in which one "
@@ -448,7 +434,7 @@ def _worth(priced: Priced) -> Note:
     unit, c = priced.guarantee.unit, priced.contributions[0]
     chosen = " (chosen)" if priced.found.chosen else ""
     measured = priced.sizes_share(priced.asks[0]) > 0.0
-    if _strategy(priced)[0].bounded == "rows":
+    if priced.layout.bounded == "rows":
         words = (
             f"One {unit} counts {c:.4g} rows at most{chosen}: where it has more, each of them counts less, all alike."
         )
@@ -462,7 +448,7 @@ def _worth(priced: Priced) -> Note:
 
 def _in_full(priced: Priced) -> str:
     """The question of a cube in full, for an approval."""
-    layout, _ = _strategy(priced)
+    layout = priced.layout
     chosen = "chosen" if priced.asks[0].contribution == "auto" else f"{priced.contributions[0]:g}"
     tables = f"; {len(layout.wanted)} tables of {', '.join(column.name for column in layout.columns)}"
     return question_in_full(priced, f"{tables}; contribution {chosen}")
@@ -470,9 +456,9 @@ def _in_full(priced: Priced) -> str:
 
 def _expected(priced: Priced) -> tuple[ExpectedTable, ...]:
     """What to expect of each table."""
-    layout, noises = _strategy(priced)
+    layout = priced.layout
     found: list[dict[str, float | dict[int, float]]] = [{} for _ in layout.wanted]
-    for ask, noise in zip(priced.asks, noises, strict=True):
+    for ask, noise in zip(priced.asks, priced.noises, strict=True):
         one, most = ask.measure.error_scale, ask.measure.largest_error
         for table, rows in zip(found, noise.errors, strict=True):
             by_rows = {n: min(most, one * rows / n) for n in ROWS}

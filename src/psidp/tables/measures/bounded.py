@@ -1,12 +1,13 @@
 """What measures of clipped values have in common: a column, and public bounds that are given or chosen privately."""
 
 from dataclasses import dataclass
-from math import inf
-from typing import Any, Protocol, Self
+from math import inf, sqrt
+from typing import Any, ClassVar, Protocol, Self
 
+from psidp.tables.estimate import Cells, count_flag
 from psidp.tables.measures.base import Measure, Option, is_real, named, number
 
-__all__ = ["EXAMPLE_ROWS", "EXAMPLE_WIDTH", "Bounded", "check_bounds", "column_and_bounds", "digits", "example_words"]
+__all__ = ["EXAMPLE_ROWS", "Bounded", "Found", "bounds_in_words", "check_bounds", "column_and_bounds", "digits"]
 
 EXAMPLE_ROWS, EXAMPLE_WIDTH = 10_000, 100.0
 """Rows of a group and width of bounds that a plan's examples suppose."""
@@ -30,6 +31,12 @@ class Bounded(Measure):
     lower: float = None  # type: ignore[assignment]  # what is missing is refused with the cure
     upper: float = None  # type: ignore[assignment]
     bounds: str | None = None
+
+    width_words: ClassVar[str] = ""
+    """In what its error is, where bounds are to be chosen."""
+
+    grows_with: ClassVar[str] = ""
+    """With what of the bounds its error grows."""
 
     def __post_init__(self) -> None:
         named(self.column)
@@ -62,6 +69,31 @@ class Bounded(Measure):
 
     def clipped_words(self) -> str:
         return "" if self.chooses_bounds else f"{self.column!r} {bounds_in_words(self.lower, self.upper)}"
+
+    @property
+    def scale_words(self) -> str:
+        return f" times {self.width_words}" if self.chooses_bounds else ""
+
+    def example(self, error: float, times: int) -> str:
+        also, both = (f" and a contribution of {times}", " and with the contribution") if times > 1 else ("", "")
+        cls: Any = type(self)
+        if self.spread.ratio:
+            where = f"{EXAMPLE_WIDTH:g} apart{also} a {self.kind} over {EXAMPLE_ROWS:,} rows"
+            off = cls(self.column, -EXAMPLE_WIDTH / 2.0, EXAMPLE_WIDTH / 2.0).largest_error
+            off *= min(1.0, error / EXAMPLE_ROWS)
+        else:
+            where = f"from 0 to {EXAMPLE_WIDTH:g}{also} a {self.kind}"
+            off = cls(self.column, 0.0, EXAMPLE_WIDTH).spread.reach * error
+        return (
+            f"Bounds are chosen. For example, with bounds {where} is off by about {digits(off, 2)}; that grows with "
+            f"{self.grows_with}{both}."
+        )
+
+    def seems_empty(self, cells: Cells) -> bool:
+        if self.vector.parts == 1:  # a sum alone, without the number of rows
+            return False
+        rows, errors = cells.coordinate(0)
+        return bool(count_flag(float(rows.sum()), float(errors.max(initial=0.0)) * sqrt(len(rows))))
 
     def to_dict(self) -> dict[str, Any]:
         known = Measure.to_dict(self)
@@ -115,13 +147,6 @@ def check_bounds(column: str, lower: Any, upper: Any, bounds: Any) -> tuple[floa
 def bounds_in_words(lower: float, upper: float) -> str:
     """How values beyond the bounds count."""
     return f"below {lower:.6g} counts as {lower:.6g}, above {upper:.6g} as {upper:.6g}"
-
-
-def example_words(what: str, off: float, grows: str, times: int) -> str:
-    """What a plan says of an error that grows with bounds that are to be chosen."""
-    also, both = (f" and a contribution of {times}", " and with the contribution") if times > 1 else ("", "")
-    about = f"{what.format(also=also)} is off by about {digits(off, 2)}"
-    return f"Bounds are chosen. For example, with bounds {about}; that grows with {grows}{both}."
 
 
 def digits(value: float, places: int) -> str:
