@@ -1,6 +1,7 @@
 """psidp stream on the command line: plan, open, publish once, show; the same refusals as in Python."""
 
 import csv
+import datetime
 import io
 import json
 import sys
@@ -9,6 +10,8 @@ import pytest
 
 from psidp import Ledger
 from psidp.cli import main
+from psidp.cli.stream import show_published
+from psidp.tables.series import Published
 
 NOT_ALL = "not of all rows: one patient counts in the first week in which it has a row, with at most one row's worth"
 
@@ -151,3 +154,11 @@ def test_a_word_that_stands_for_a_missing_value_may_be_said(psidp):
     code, out, err = psidp("plan", "--missing", "NA")
     assert (code, err) == (0, "")
     assert "3 periods" in out
+
+
+def test_a_terminal_shows_the_digits_of_small_numbers(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    numbers = (0.034567, 0.001, 0.032, 1234.56)
+    show_published([Published(datetime.date(2026, 1, 5), ("A",), "share", *numbers)])
+    out = capsys.readouterr().out
+    assert all(shown in out for shown in ("0.03457", "0.001", "0.032", "1,234.56"))

@@ -23,7 +23,7 @@ from psidp.tables.curator import Curator
 from psidp.tables.plan import Plan
 from psidp.tables.table import TableQuestion
 
-__all__ = ["Shows", "release_question", "release_table", "shown", "with_progress"]
+__all__ = ["Shows", "release_question", "release_table", "shown", "shown_number", "with_progress"]
 
 STOPPED = 130
 """Exit code of a command that Ctrl-C ended."""
@@ -187,13 +187,13 @@ def shown(answer: Answer) -> Any:
     """The answer as a table for a terminal."""
     rows = table("", [*map(one_line, answer.by), "statistic"], ["value", "standard error", "lower", "upper", "flag"])
     for key, e in answer.rows:
-        numbers = map(_shown_number, (e.value, e.standard_error, e.lower, e.upper))
+        numbers = map(shown_number, (e.value, e.standard_error, e.lower, e.upper))
         words = ("NULL" if k is None else str(k) for k in key)
         rows.add_row(*words, e.statistic, *numbers, e.flag)
     return rows
 
 
-def _shown_number(x: float) -> str:
+def shown_number(x: float) -> str:
     """Two places, or four digits of a small number; fewer where it has fewer."""
     if not abs(x) >= 10:
         return f"{x:.4g}"

@@ -15,6 +15,7 @@ from psidp.cli import options
 from psidp.cli.echo import echo
 from psidp.cli.from_values import OptionGroup, from_values
 from psidp.cli.json_output import show_json
+from psidp.cli.release_table import shown_number
 from psidp.cli.table_options import Groups, Measures, Pays, Price, TableAt, Which
 from psidp.cli.tables import console, table
 from psidp.tables import ask
@@ -181,7 +182,7 @@ def show_published(rows: list[Published]) -> None:
         made = table("", ["period", "group", "statistic"], ["value", "standard error", "lower", "upper", "flag"])
         for row in rows:
             group = ", ".join(map(str, row.group))
-            made.add_row(str(row.period), group, row.statistic, *(f"{x:,.1f}" for x in row[3:7]), row.flag)
+            made.add_row(str(row.period), group, row.statistic, *map(shown_number, row[3:7]), row.flag)
         return console.print(made)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(Published._fields)
