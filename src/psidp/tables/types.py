@@ -1,4 +1,4 @@
-"""Column types, the same for all engines: what a column holds, as far as a question has to know it."""
+"""Column types, the same for all engines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ class Type:
 
     Args:
         kind: "boolean", "integer", "float", "decimal", "text", "date", "timestamp", "time", "uuid", "binary", "inet",
-            "macaddr", or "other" for all that no question can use.
+            "macaddr", or "other" for types that no question can use.
         native: the engine's own name, for refusals and records.
         bits, signed: of integers, 8 to 128; `bits` of floats, 16 to 64.
-        precision, scale: of decimals; None where they have as many digits as they like (PostgreSQL's numeric).
-        zone: whether a timestamp is an instant, shown in UTC, or the reading of a clock in no zone.
-        digits: of a second that a timestamp has: 0, 3, 6 or 9.
-        collation: of text; "" for one that tells all texts apart by their letters and is the same everywhere.
-        searchable: whether parts of a text can be looked for under its collation.
+        precision, scale: of decimals; None where the number of digits is not limited (PostgreSQL's numeric).
+        zone: whether a timestamp is an instant, shown in UTC; others are times without a zone.
+        digits: decimal places of a timestamp's seconds: 0, 3, 6 or 9.
+        collation: of text; "" for the engine's default.
+        searchable: whether LIKE can search a text under its collation.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Type:
 
     @property
     def numeric(self) -> bool:
-        """Whether it can be read as doubles."""
+        """Whether it can be read as doubles, truth as 1 and 0."""
         return self.kind in ("boolean", "integer", "float", "decimal")
 
     @property
@@ -49,7 +49,7 @@ class Type:
 
     @property
     def text(self) -> bool:
-        """Whether it is text, of whatever length and collation."""
+        """Whether it is text of any length and collation."""
         return self.kind == "text"
 
     @property
@@ -59,7 +59,7 @@ class Type:
 
     @property
     def boundless(self) -> bool:
-        """Whether it is a decimal that can have more digits than doubles reach."""
+        """Whether it is a decimal whose values can lie beyond the range of doubles."""
         return self.kind == "decimal" and not 0 <= (self.scale or 0) <= (self.precision or inf) <= 300
 
     @property
@@ -76,4 +76,4 @@ DECLARED: Mapping[str, Type] = {
     "date": Type("date", "DATE"),
     "timestamp": Type("timestamp", "TIMESTAMP"),
 }
-"""The words by which a column without a type is declared or read, and what they mean."""
+"""The types in which a column without a type is declared or read."""

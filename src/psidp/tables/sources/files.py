@@ -1,7 +1,6 @@
-"""Files: which .parquet or .csv files are one table, and how DuckDB reads them. Looks at names and footers alone.
+"""Files: which .parquet or .csv files are one table, and how DuckDB reads them. Reads names and footers alone.
 
-A table bears the name of its files as absolute paths, links resolved, so that it is the same table whenever and from
-wherever it is opened.
+A table is named by the absolute paths of its files, links resolved: the same name from every working directory.
 """
 
 import hashlib
@@ -166,7 +165,7 @@ def _again(column: str, kind: Type) -> str:
 
 
 def _alike(engine: DuckDB, patterns: list[str]) -> bool:
-    """Whether all files have the same columns of the same types, by their footers."""
+    """Whether the footers of all files declare the same columns of the same types."""
     types = (
         "list((name, type, type_length, repetition_type, num_children, converted_type, scale, precision, logical_type))"
     )

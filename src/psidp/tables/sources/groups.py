@@ -1,4 +1,4 @@
-"""Public groups: those that are known without the data, in whatever form they are given, as tuples of plain values."""
+"""Public groups, which are known without the data: from lists, frames and files to tuples of plain values."""
 
 import csv
 import datetime
@@ -174,7 +174,7 @@ def values_of(column: Any) -> list[Any]:
 
 
 def plain_key(value: Any) -> Any:
-    """A value as Python has it: out of NumPy or Arrow, NaN, NaT and NA as None, instants in UTC without their zone."""
+    """A value of NumPy, pandas or Arrow as Python's: NaN, NaT and NA as None, instants in UTC without their zone."""
     if type(value).__name__ == "NAType":
         return None
     if isinstance(value, np.datetime64) and isinstance(value.item(), int):  # of nanoseconds
@@ -193,7 +193,7 @@ def plain_key(value: Any) -> Any:
 
 
 def _checked(given: Any, name: str, kind: Type) -> Any:
-    """One value of a key, if its column can hold it: SQL's cast of another would fail, but only at some row."""
+    """One value of a key, if its column can hold it; SQL's cast of another value would fail."""
     value: Any = plain_key(given)
     if value is None:
         return None
@@ -272,7 +272,7 @@ def _has(frame: Any, name: str) -> bool:
 
 
 def _places(column: Any) -> set[int]:
-    """Where in memory a column's values lie; empty where that is not known."""
+    """The addresses of a column's memory; empty where they are not known."""
     array = getattr(column, "array", column)  # pandas
     if hasattr(array, "__arrow_array__"):
         array = array.__arrow_array__()

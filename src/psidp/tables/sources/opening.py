@@ -1,4 +1,4 @@
-"""Opening: the source behind a path, a frame, a connection or an address. Looks at names and types, never at rows."""
+"""The source behind a path, a frame, a connection or an address. Names and types are read, never rows."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ def open_source(
     types: Mapping[str, str] | None = None,
     missing: str | Sequence[str] | None = None,
 ) -> Source:
-    """The table that a curator is given.
+    """The table as a source.
 
     Guarantees:
         No row is read, and nothing that is refused depends on one.
