@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from psidp.tables.estimate import Floats
-from psidp.tables.measures.base import Measure, is_real, named, number, numbers_in_words
+from psidp.tables.measures.base import OfColumn, is_real, number, numbers_in_words
 from psidp.tables.vector import Rows, Vector
 
 __all__ = ["Binned", "Found", "check_edges", "column_and_edges"]
@@ -28,10 +28,9 @@ class Found(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Binned(Measure):
+class Binned(OfColumn):
     """Rows between public edges. "auto" stands for edges that are to be chosen, and leaves none."""
 
-    column: str
     edges: tuple[float, ...] = ()
 
     binned = True
@@ -40,20 +39,12 @@ class Binned(Measure):
     """Whether cumulative counts are what is asked of the bins."""
 
     def __post_init__(self) -> None:
-        named(self.column)
+        OfColumn.__post_init__(self)
         if isinstance(self.edges, str) and self.edges == "auto":
             object.__setattr__(self, "edges", ())
             object.__setattr__(self, "bounds", "auto")
         elif self.bounds != "auto":
             object.__setattr__(self, "edges", check_edges(self.column, self.edges))
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind} of {self.column}"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
 
     @property
     def vector(self) -> Vector:

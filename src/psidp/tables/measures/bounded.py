@@ -5,7 +5,7 @@ from math import inf, sqrt
 from typing import Any, ClassVar, Protocol, Self
 
 from psidp.tables.estimate import Cells, count_flag
-from psidp.tables.measures.base import Measure, Option, is_real, named, number
+from psidp.tables.measures.base import Measure, OfColumn, Option, is_real, number
 
 __all__ = ["EXAMPLE_ROWS", "Bounded", "Found", "bounds_in_words", "check_bounds", "column_and_bounds", "digits"]
 
@@ -24,10 +24,9 @@ class Found(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded(Measure):
+class Bounded(OfColumn):
     """Values of a column, clipped to [lower, upper]. Bounds that are to be chosen stand as -1 and 1."""
 
-    column: str
     lower: float = None  # type: ignore[assignment]  # what is missing is refused with the cure
     upper: float = None  # type: ignore[assignment]
     bounds: str | None = None
@@ -39,18 +38,10 @@ class Bounded(Measure):
     """With what of the bounds its error grows."""
 
     def __post_init__(self) -> None:
-        named(self.column)
+        OfColumn.__post_init__(self)
         lower, upper = check_bounds(self.column, self.lower, self.upper, self.bounds)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind} of {self.column}"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
 
     @property
     def half(self) -> float:

@@ -5,7 +5,7 @@ from math import inf
 from typing import Self
 
 from psidp.tables.estimate import Cells, Estimate, Spread, totals
-from psidp.tables.measures.base import Measure, Option, is_real, named, number, register
+from psidp.tables.measures.base import OfColumn, Option, is_real, number, register
 from psidp.tables.measures.bounded import bounds_in_words, check_bounds
 from psidp.tables.vector import Amount, Vector
 
@@ -17,10 +17,9 @@ LARGEST = 2.0**400
 
 @register
 @dataclass(frozen=True, slots=True)
-class WeightedSum(Measure):
+class WeightedSum(OfColumn):
     """Sum of values clipped to [lower, upper], each times its weight, a column's value clipped to [0, most]."""
 
-    column: str
     lower: float
     upper: float
     weights: str
@@ -30,7 +29,9 @@ class WeightedSum(Measure):
     shows_noise = False
 
     def __post_init__(self) -> None:
-        named(self.column), named(self.weights)
+        OfColumn.__post_init__(self)
+        if not isinstance(self.weights, str):
+            raise TypeError(f"weights must be the name of a column, got {type(self.weights).__name__}.")
         lower, upper = check_bounds(self.column, self.lower, self.upper, None)
         most = self.most
         reach = max(abs(lower), abs(upper)) * most if is_real(most) else LARGEST
@@ -48,6 +49,10 @@ class WeightedSum(Measure):
     @property
     def columns(self) -> tuple[str, ...]:
         return (self.column, self.weights)
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        return self.columns
 
     @property
     def vector(self) -> Vector:
