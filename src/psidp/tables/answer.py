@@ -21,6 +21,7 @@ from psidp.tables.rounding import on_steps
 __all__ = ["Answer", "Released", "packed", "unpacked"]
 
 Key = tuple[Any, ...]
+Change = Callable[[float], float]
 
 FORM = "psidp-table-1"
 COLUMNS = ("statistic", "value", "standard_error", "lower", "upper", "flag")
@@ -110,37 +111,23 @@ class Answer(Released):
 
     def non_negative(self) -> Self:
         """The answer with no count below 0, and a note that says so; see denoise.non_negative."""
-        counted = self._counted("non_negative")
-        ends = ("value", "lower", "upper")
-        rows = tuple(
-            (key, replace(e, **{name: max(getattr(e, name), 0.0) for name in ends}) if yes else e)
-            for (key, e), yes in zip(self.rows, counted, strict=True)
+        words = (
+            "counts below 0 were set to 0 and their intervals cut at 0, at no cost. Totals of many of them are too "
+            "large on average: add up before this step."
         )
-        note = Note(
-            "step",
-            "non_negative: counts below 0 were set to 0 and their intervals cut at 0, at no cost. Totals of many of "
-            "them are too large on average: add up before this step.",
-        )
-        return replace(self, rows=rows, notes=(*self.notes, note))
+
+        def cut(x: float) -> float:
+            return max(x, 0.0)
+
+        return self._with_counts("non_negative", words, cut, cut, cut)
 
     def whole(self) -> Self:
         """The answer with counts rounded to whole numbers, intervals widened to whole ends, and a note that says so."""
-        counted = self._counted("whole")
-        rows = tuple(
-            (
-                key,
-                replace(e, value=float(round(e.value)), lower=float(floor(e.lower)), upper=float(ceil(e.upper)))
-                if yes
-                else e,
-            )
-            for (key, e), yes in zip(self.rows, counted, strict=True)
+        words = (
+            "counts were rounded to the nearest whole number and their intervals widened to whole ends, at no cost. "
+            "Rounded cells need not add up to rounded totals: off by half for each cell at most."
         )
-        note = Note(
-            "step",
-            "whole: counts were rounded to the nearest whole number and their intervals widened to whole ends, at no "
-            "cost. Rounded cells need not add up to rounded totals: off by half for each cell at most.",
-        )
-        return replace(self, rows=rows, notes=(*self.notes, note))
+        return self._with_counts("whole", words, round, floor, ceil)
 
     def rounded(self) -> Self:
         """The answer with the digits that its noise leaves, intervals widened to them, and a note that says so."""
@@ -195,16 +182,20 @@ class Answer(Released):
         """Write the numbers and all notes as a workbook (.xlsx), and give the path back; pip install 'psidp[excel]'."""
         return Path(import_module("psidp.present.publication").excel(self, path))
 
-    def _counted(self, step: str) -> list[bool]:
-        """Which rows hold counts; refused where none does."""
-        counted = [bool(e.counts) for _, e in self.rows]
-        if not any(counted):
+    def _with_counts(self, step: str, words: str, value: Change, lower: Change, upper: Change) -> Self:
+        """The answer with changed counts and a note; refused where it holds none."""
+        if not any(e.counts for _, e in self.rows):
             raise ValueError(
                 f"answer must hold counts, units or histograms for {step}, got "
                 f"{', '.join(dict.fromkeys(e.statistic for _, e in self.rows)) or 'no rows'}. Other numbers may well "
                 "be below 0 or between whole numbers."
             )
-        return counted
+
+        def changed(e: Estimate) -> Estimate:
+            return replace(e, value=float(value(e.value)), lower=float(lower(e.lower)), upper=float(upper(e.upper)))
+
+        rows = tuple((key, changed(e) if e.counts else e) for key, e in self.rows)
+        return replace(self, rows=rows, notes=(*self.notes, Note("step", f"{step}: {words}")))
 
     def frame(self, kind: str = "pandas") -> Any:
         """The numbers as a frame: "pandas", "polars" or "arrow"."""
