@@ -101,3 +101,12 @@ def test_refusals_speak_of_dates_groups_and_lengths(curator):
         made.series("single period", "z")
     with pytest.raises(ValueError, match=r"groups must be given for by=g: .* stays for all periods"):
         curator.stream("none", ask.count(), **terms)
+
+
+def test_a_stream_says_which_columns_it_reads_as_numbers(tmp_path):
+    (tmp_path / "rows.csv").write_text("u,a,cost\n1,2026-01-05,2.5\n")
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.open("survey", psi=100.0, unit="aircraft", actor="Ann", purpose="a test")
+        with Curator(tmp_path / "rows.csv", unit="u", ledger=ledger, budget="survey") as curator:
+            made = curator.stream("costs", ask.mean("cost", 0, 9), **TERMS, cap=ask.cap(1)).priced(5.0)
+            assert "'cost' has no type of its own and is read as numbers" in made.counted

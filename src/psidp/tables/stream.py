@@ -23,6 +23,7 @@ from psidp.tables.question import Priced, Question
 from psidp.tables.series import Published, Series
 from psidp.tables.strategies.toeplitz import Toeplitz
 from psidp.tables.table import table_question
+from psidp.tables.words import read_as_numbers
 
 __all__ = ["WAIT", "Stream", "StreamQuestion", "stream_question"]
 
@@ -123,7 +124,8 @@ class Stream:
         priced, layout = self.priced, self.layout
         clipped = clipped_asks(priced.asks, layout.cells)
         words = counted_words(priced.guarantee.unit, priced.unit, clipped, layout.promise, layout.calendar)
-        return " ".join(filter(None, (priced.note, words, readings_words(self.question.readings))))
+        numbers = (note.text for note in read_as_numbers(priced))
+        return " ".join(filter(None, (priced.note, words, readings_words(self.question.readings), *numbers)))
 
     @property
     def flags(self) -> dict[str, str]:

@@ -21,6 +21,7 @@ from psidp.tables.strategies.base import Noisy
 __all__ = [
     "FLAGS", "answer_notes", "asked_note", "clipping_words", "contribution_note", "flag_notes", "full_words",
     "groups_words", "plan_notes", "question_in_full", "question_notes",
+    "read_as_numbers",
 ]  # fmt: skip
 
 FLAGS = {
@@ -79,7 +80,7 @@ def question_notes(priced: Priced, own: Sequence[Note]) -> tuple[Note, ...]:
     """What a reader of any plan or answer has to know, with what its layout adds."""
     unit, readings = priced.guarantee.unit, priced.question.readings
     notes = [Note("price", priced.note)] if priced.note else []
-    notes += _read_as_numbers(priced)
+    notes += read_as_numbers(priced)
     notes += [Note("readings", readings_words(readings))] if readings else []
     if priced.unit:  # how many rows have no unit is not for free
         missing = " or ".join(map(repr, priced.unit))
@@ -295,7 +296,7 @@ def _without_noise(n: float, error: float) -> int:
     return max(0, round(n / step) * step)
 
 
-def _read_as_numbers(priced: Priced) -> list[Note]:
+def read_as_numbers(priced: Priced) -> list[Note]:
     """Which columns without a type are read as numbers; from the question alone."""
     untyped = priced.question.curator.source.untyped
     names = dict.fromkeys(name for ask in priced.asks for name in ask.measure.columns if name in untyped)
