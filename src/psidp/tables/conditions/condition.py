@@ -27,7 +27,7 @@ LONGEST_NAME = 63
 """Bytes of a name that PostgreSQL keeps; what is longer would be cut, and might meet another."""
 
 DEFINING = re.compile(r"[(<>=!]|\b(?:case|not|and|or|is|in|like|between)\s", re.IGNORECASE)
-"""What a definition has and few names have."""
+"""What a definition has and few names have: a call, CASE, or a condition such as "delay > 15"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def derived_columns(
     """
     found: dict[str, Derived] = {}
     for given in names:
-        if given in schema or not (isinstance(given, str) and _defines(given)):
+        if given in schema or not (isinstance(given, str) and DEFINING.search(given)):
             continue
         made = Derived.parse(given, schema, untyped, role)
         for other in (*found.values(), *others.values()):
@@ -158,11 +158,6 @@ def _reader(
     except ImportError:
         raise MissingExtraError("sqlglot", "db") from None
     return Reader(schema, frozenset(untyped), role, text, seen)
-
-
-def _defines(text: str) -> bool:
-    """Whether a text that names no column is a definition: a call, CASE, or a condition such as "delay > 15"."""
-    return bool(DEFINING.search(text))
 
 
 def _taken(role: str, name: str) -> ValueError:
