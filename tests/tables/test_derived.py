@@ -381,3 +381,9 @@ def test_names_that_only_capitals_tell_apart_are_refused(names, taken):
     schema = {"zip": DECLARED["string"], "a": DECLARED["int64"]}
     with pytest.raises(ValueError, match=f"name that no other has, got {taken!r}"):
         derived_columns(names, schema)
+
+
+def test_a_date_of_a_date_is_not_written_again():
+    schema = {"at": DECLARED["timestamp"]}
+    deep = Derived.parse("date(" * 19 + "at" + ")" * 19 + " as d", schema)
+    assert deep.value == Derived.parse("date(at)", schema).value

@@ -48,6 +48,8 @@ def call(name: str, value: Value, rest: Sequence[str]) -> Value:
         # Dates outside the years 1 to 9999 have no parts: engines have infinite ones, and read them in different ways.
         if kind not in (("timestamp",) if name in ("hour", "minute") else ("date", "timestamp")):
             raise UnfitError
+        if name == "date" and kind == "date" and isinstance(value, Applied):
+            return value  # date(date(...)): each would repeat its text three times
         if name == "date":
             return Applied(value, "CAST({0} AS DATE)", DECLARED["date"], between_years(value))
         part = "{weekday}" if name == "isoweekday" else name
