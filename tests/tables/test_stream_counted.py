@@ -110,3 +110,8 @@ def test_a_stream_says_which_columns_it_reads_as_numbers(tmp_path):
         with Curator(tmp_path / "rows.csv", unit="u", ledger=ledger, budget="survey") as curator:
             made = curator.stream("costs", ask.mean("cost", 0, 9), **TERMS, cap=ask.cap(1)).priced(5.0)
             assert "'cost' has no type of its own and is read as numbers" in made.counted
+            for asks, more in (([ask.sum("a", 0, 9)], {}), ([ask.count()], {"by": "a", "groups": ["later"]})):
+                with pytest.raises(ValueError, match="'a' has no type, and is asked for its instants"):
+                    curator.stream("days", *asks, **TERMS, cap=ask.cap(1), **more)
+            days = {"by": "a", "groups": [SINCE]}
+            assert curator.stream("days", ask.count(), **TERMS, cap=ask.cap(1), **days).open(psi=5.0).publish()

@@ -21,8 +21,9 @@ from psidp.tables.conditions import Condition, readings_words
 from psidp.tables.counted import clipped_asks, counted_words, flags_of
 from psidp.tables.question import Priced, Question
 from psidp.tables.series import Published, Series
+from psidp.tables.sources.source import Source
 from psidp.tables.strategies.toeplitz import Toeplitz
-from psidp.tables.table import table_question
+from psidp.tables.table import TableQuestion, table_question
 from psidp.tables.words import read_as_numbers
 
 __all__ = ["WAIT", "Stream", "StreamQuestion", "stream_question"]
@@ -307,14 +308,13 @@ def stream_question(
     calendar = Calendar(every, as_date("since", since), periods)
     promise = _promise(cap, calendar, bool(curator.unit_columns))
     column = _arrived(arrived, curator)
-    source = table.source.reading({column: "timestamp"}) if column in table.source.untyped else table.source
     lengths = tuple(sorted({whole("windows", length) for length in windows}))
     layout = Toeplitz(
         calendar, column, promise, table.layout.by, table.layout.groups, lengths, capped=bool(curator.unit_columns)
     )
     return StreamQuestion(
-        table.asks, layout, table.where, table.confidence, 0.0, source, curator, table.readings, table.derived,
-        name=name, wait=wait,
+        table.asks, layout, table.where, table.confidence, 0.0, _read_arrived(table, column), curator,
+        table.readings, table.derived, name=name, wait=wait,
     )  # fmt: skip
 
 
@@ -346,6 +346,20 @@ def _promise(cap: Cap | None, calendar: Calendar, has_unit: bool) -> Participati
     each: Any = cap.each
     each = calendar.bucket_lengths(each) if isinstance(each, str) else each  # type: ignore[arg-type]
     return Participation(cap.at_most, cap.apart, each)
+
+
+def _read_arrived(table: TableQuestion, column: str) -> Source:
+    """The table with the column of arrivals as instants. Refused where a measure or groups read it as something else:
+    once the stream is paid for, no period could be published."""
+    source = table.source
+    if source.schema[column].temporal:
+        return source
+    if column not in source.untyped or column in table.layout.by:
+        raise ValueError(
+            f"column {column!r} has no type, and is asked for its instants and for its numbers or groups at once. "
+            f'Declare what it holds: types={{{column!r}: "date"}}, or --type {column}:date.'
+        )
+    return source.reading({column: "timestamp"})
 
 
 def _arrived(arrived: Any, curator: Any) -> str:
