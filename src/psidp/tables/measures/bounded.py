@@ -50,9 +50,7 @@ class Bounded(OfColumn):
 
     def bounded(self, found: Found, *, noise: float, groups: int, whole: bool) -> Self:
         """The same with bounds that were chosen; `noise`: of a total in rows' worth; `whole`: of integers."""
-        cls: Any = type(self)
-        made: Self = cls(self.column, found.lower, found.upper, "chosen")
-        return made
+        return type(self)(self.column, found.lower, found.upper, "chosen")
 
     def details(self) -> list[str]:
         known = [] if self.chooses_bounds else [f"lower {self.lower:g}", f"upper {self.upper:g}"]
