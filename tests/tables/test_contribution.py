@@ -10,8 +10,10 @@ import pytest
 
 from psidp import Curator, ask
 from psidp.mechanism.clipping import IntegerGrid
+from psidp.tables.axes import Keys
 from psidp.tables.contribution import FINE, SIZES, KeyBound, NormBound, RowBound
 from psidp.tables.sources import open_source
+from psidp.tables.totals import Totals
 from reference.bounded_totals import row_vector
 from reference.bounded_totals import totals as oracle
 from reference.odd_tables import ASKS, SCHEMA, engine_totals, grid_of, totals_of, without_zeros
@@ -173,6 +175,22 @@ def test_units_are_counted_by_the_size_of_their_norm(request, engine):
     for one, other in zip(exact.cells, alone.cells, strict=True):
         assert one[(0,)].tolist() == other[(0,)].tolist()
     assert alone.sizes == {}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_units_of_a_cube_are_counted_by_their_rows(request, engine):
+    """Unit i has 3^i rows in the cube's cells, and one that counts nowhere; whether it has one table or several."""
+    rows = [(i, "ab"[n % 2], n % 3) for i in range(6) for n in range(3**i)] + [(i, "c", 0) for i in range(6)]
+    source = placed(engine, request, "cubes", {"u": "bigint", "g": "text", "h": "bigint"}, rows)
+    axes = (Keys(("g",), (("a",), ("b",))), Keys(("h",), ((0,), (1,), (2,))))
+    by_rows = [next(k for k, most in enumerate(SIZES) if 3**unit <= most) for unit in range(6)]
+    for tables in (((0, 1),), ((0,), (1,)), ((0, 1), (1,), ())):
+        totals = Totals(("u",), axes, tables, (ask.count().measure.vector,), (RowBound(9.0),), measured=(0,))
+        exact = totals.exact(source, source.dialect)
+        for sizes in (exact.sizes, totals.sizes(source, source.dialect)):
+            assert sizes[0].tolist() == np.bincount(by_rows, minlength=22).tolist()
+        for cells in exact.cells[0].values():
+            assert int(cells.sum()) == sum(min(2**20, 9 * 2**20 // 3**unit) * 3**unit for unit in range(6))
 
 
 def test_units_that_nobody_clips_add_their_rows_and_nothing_else():
