@@ -246,6 +246,8 @@ def cube_question(
         )
     derived = derived_table(curator.source, tuple(columns), measures, curator.public)
     source, asks = derived.source, derived.asks
+    if len(set(derived.by)) < len(derived.by):
+        raise ValueError(f"columns must have different names, got {', '.join(derived.by)}.")
     given = {n: derived.values.get(n) if v is None else v for n, v in zip(derived.by, columns.values(), strict=True)}
     reads, cube = _columns(given, source, curator)
     numbers = {name for ask in asks for name in ask.measure.columns if name in source.untyped}
@@ -255,7 +257,7 @@ def cube_question(
                 f"column {column.name!r} has no type, and is asked for its numbers and for its values at once. "
                 f'Declare what it holds: types={{{column.name!r}: "int64"}}, or --type {column.name}:int64.'
             )
-    rule = None if where is None else Condition.parse(where, source.schema, source.untyped)
+    rule = None if where is None else Condition.parse(where, derived.schema, source.untyped)
     if rule is not None:  # before columns without a type are read as numbers for a measure
         source = source.filtered(rule.sql(source.dialect))
     read = source.reading(reads | dict.fromkeys(numbers, "float64"))

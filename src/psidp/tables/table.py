@@ -160,7 +160,7 @@ def table_question(
     if untyped and groups is not None and not isinstance(groups, PrivateGroups):
         groups = key_tuples(groups, columns, source.schema)
         reads |= key_types(groups, columns, untyped)
-    rule = None if where is None else Condition.parse(where, source.schema, source.untyped)
+    rule = None if where is None else Condition.parse(where, derived.schema, source.untyped)
     if rule is not None:  # before columns without a type are read as numbers for a measure
         source = source.filtered(rule.sql(source.dialect))
     read = source.reading(reads)

@@ -100,7 +100,7 @@ class Derived:
                 f"{role} must give a derived column a name of at most {LONGEST_NAME} letters, such as "
                 f'"left(zip, 2) as area", got {shorten(name)!r}.'
             )
-        if name in schema:
+        if name.lower() in map(str.lower, schema):  # DuckDB and Spark take names for one that differ by case alone
             raise _taken(role, name)
         value = reader.value(reader.tree(words))
         canonical = f"{words.canonical} as {quoted(words.name)}" if words.name else words.canonical
@@ -141,7 +141,8 @@ def derived_columns(
         if given in schema or not (isinstance(given, str) and _defines(given)):
             continue
         made = Derived.parse(given, schema, untyped, role)
-        if any(made.name == other.name and made.value != other.value for other in (*found.values(), *others.values())):
+        alike = (o for o in (*found.values(), *others.values()) if o.name.lower() == made.name.lower())
+        if any(made.value != other.value for other in alike):
             raise _taken(role, made.name)
         found[given] = made
     return found
