@@ -58,6 +58,17 @@ def test_groups_and_measures_cannot_give_one_name_to_two_columns():
         curator.cube({"month(d)": None, " month(d)": None}, ask.up_to(2))
 
 
+@pytest.mark.parametrize("second", ["month( d) as x", "month(d)  as x"])
+def test_a_measure_that_is_written_in_two_ways_is_asked_once(second):
+    """What is found for a measure goes by its name: noise for one contribution would lie on totals of another."""
+    first, second = ask.sum("month(d) as x", bounds="auto"), ask.sum(second, bounds="auto", contribution=1000)
+    curator = Curator(ROWS, "p")
+    with pytest.raises(ValueError, match="ask for different things"):
+        curator.ask(first, second)
+    with pytest.raises(ValueError, match="ask for different things"):
+        curator.cube({"w": ["A"]}, ["w"], measures=[ask.sum("month(d)", 0, 12), ask.sum(" month(d)", 0, 12)])
+
+
 def test_a_condition_may_begin_as_a_derived_column_does():
     """ "v > 1" makes a column of the share, which is no part of "v > 1.5"."""
     curator = Curator(ROWS, "p")

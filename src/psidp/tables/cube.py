@@ -246,6 +246,7 @@ def cube_question(
         )
     derived = derived_table(curator.source, tuple(columns), measures, curator.public)
     source, asks = derived.source, derived.asks
+    check_asks(asks)
     if len(set(derived.by)) < len(derived.by):
         raise ValueError(f"columns must have different names, got {', '.join(derived.by)}.")
     given = {n: derived.values.get(n) if v is None else v for n, v in zip(derived.by, columns.values(), strict=True)}
