@@ -220,6 +220,9 @@ def cube_question(
             'columns must map names to public values, such as {"ward": ["A", "B"], "age": ask.bins([0, 18])}.'
         )
     derived = derived_table(curator.source, tuple(columns), measures, curator.public)
+    check_asks(derived.asks)
+    if len(set(derived.by)) < len(derived.by):
+        raise ValueError(f"columns must have different names, got {', '.join(derived.by)}.")
     given = {n: derived.values.get(n) if v is None else v for n, v in zip(derived.by, columns.values(), strict=True)}
     reads, cube = _columns(given, derived.source, curator)
     numbers = derived.numbers((*curator.unit_columns, *(column.name for column in cube if column.keys)))

@@ -93,6 +93,8 @@ class Curator:
         self.protects: str = check_text("protects", protects or (terms.unit if terms else named))
         self.payment = Payment(ledger, budget or "", self.unit_columns, same_unit, self.source.name)
         self.public: Mapping[str, tuple[Any, ...]] = {}
+        words = [missing] if isinstance(missing, str) else missing
+        self.readings: dict[str, list[str]] = {"missing": sorted(set(words))} if words else {}
         self._whole = self.source  # before public tables are joined to it
 
     @property
@@ -112,12 +114,13 @@ class Curator:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Which table questions are about, as plain values: frames are told apart by their columns alone."""
+        """Which table questions are about and how it is read, as plain values: frames are told apart by their columns
+        alone."""
         return {
             "table": self._whole.place,
-            "rows": self.source.text,  # with what was joined, declared or taken for missing
             "schema": {name: kind.native for name, kind in self.source.schema.items()},
             "unit": unit_column(self.unit_columns),
+            **self.readings,
         }
 
     @property
@@ -148,9 +151,10 @@ class Curator:
 
         Rows whose key is not there have NULL. The values are public, so that groups of such a column may be left out.
         """
-        source, values = joined(self.source, public, on, columns, self.given)
+        source, values, said = joined(self.source, public, on, columns, self.given)
         other = copy(self)
         other.source, other.public = source, {**self.public, **values}
+        other.readings = self.readings | {"joined": [*self.readings.get("joined", []), said]}
         return other
 
     def progress(self) -> float | None:

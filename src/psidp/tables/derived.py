@@ -7,6 +7,7 @@ from typing import Any
 from psidp.tables.ask import Ask
 from psidp.tables.conditions import Condition, derived_columns
 from psidp.tables.sources.source import Source
+from psidp.tables.types import Type
 
 __all__ = ["DerivedTable", "derived_table"]
 
@@ -21,13 +22,16 @@ class DerivedTable:
     Args:
         source: the table with them. by: the names of the columns that make groups. asks: the measures, of columns that
         the table has. values: the public values of columns that make groups, where they are known. readings: how
-        columns without a type are read for it. definitions: of derived columns that have a name of their own.
+        columns without a type are read for it. definitions: of derived columns that have a name of their own. schema:
+        the columns that a condition may name. A derived column without a name of its own is none of them: of "v > 1.5"
+        it would take "v > 1" for the name.
     """
 
     source: Source
     by: tuple[str, ...]
     asks: tuple[Ask, ...]
     values: Mapping[str, tuple[Any, ...]]
+    schema: Mapping[str, Type]
     readings: tuple[Reading, ...] = ()
     definitions: tuple[tuple[str, str], ...] = ()
 
@@ -46,7 +50,7 @@ class DerivedTable:
         """The condition, the rows that satisfy it with their columns read as asked, and how columns without a type are
         read. The condition goes first: it may take a column for something else than a measure does."""
         source, untyped = self.source, self.source.untyped
-        rule = None if where is None else Condition.parse(where, source.schema, untyped)
+        rule = None if where is None else Condition.parse(where, self.schema, untyped)
         if rule is not None:
             source = source.filtered(rule.sql(source.dialect))
         keys = ((name, reads.get(name, "string")) for name in self.by if name in untyped)
@@ -63,12 +67,14 @@ def derived_table(
     """
     uses = dict.fromkeys(name for ask in asks for name in ask.measure.uses)
     made = derived_columns(by, source.schema, source.untyped, "by")
-    made |= derived_columns(uses, source.schema, source.untyped, "column")
+    made |= derived_columns(uses, source.schema, source.untyped, "column", made)
     if not made:
-        return DerivedTable(source, tuple(by), tuple(asks), {name: public[name] for name in by if name in public})
+        known = {name: public[name] for name in by if name in public}
+        return DerivedTable(source, tuple(by), tuple(asks), known, source.schema)
     names = {given: column.name for given, column in made.items()}
     dialect = source.dialect
     columns = {column.name: (column.sql(dialect), column.type) for column in made.values()}
+    named = {column.name: column for given, column in made.items() if column.name != given.strip()}
     groups = tuple(names.get(name, name) for name in by)
     known = {**public, **{column.name: column.values for column in made.values() if column.values is not None}}
     return DerivedTable(
@@ -76,8 +82,7 @@ def derived_table(
         groups,
         tuple(replace(ask, measure=ask.measure.renamed(names)) for ask in asks),
         {name: known[name] for name in groups if name in known},
+        {**source.schema, **{name: column.type for name, column in named.items()}},
         tuple(dict.fromkeys(reading for column in made.values() for reading in column.readings)),
-        tuple(
-            sorted({column.name: column.text for given, column in made.items() if column.name != given.strip()}.items())
-        ),
+        tuple(sorted((name, column.text) for name, column in named.items())),
     )

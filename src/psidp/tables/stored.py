@@ -47,7 +47,7 @@ def _cube(curator: Any, asks: list[Ask], values: Mapping[str, Any]) -> Question:
     names = [derived.get(column.name, column.name) for column in columns]
     question: Question = curator.cube(
         {name: _values(column) for name, column in zip(names, columns, strict=True)},
-        [tuple(names[i] for i in table) for table in layout["tables"]],
+        [tuple(columns[i].name for i in table) for table in layout["tables"]],
         measures=[replace(ask, contribution=None) for ask in asks],
         contribution=asks[0].contribution,
         balance=layout["balance"],

@@ -256,9 +256,10 @@ class Stream:
         }
         del asked["kind"]
         before = (store.stored() or {}).get("asked")
-        if isinstance(before, Mapping) and TABLE not in before and self._same_condition(str(before.get("where", ""))):
-            asked["where"] = before["where"]  # opened by version 0.2, which wrote conditions in other words
-        return asked
+        if isinstance(before, Mapping) and TABLE not in before:  # opened by version 0.2, in fewer words and others
+            return asked | ({"where": before["where"]} if self._same_condition(str(before.get("where", ""))) else {})
+        readings: dict[str, Any] = question.curator.readings
+        return asked | readings | ({"derived": dict(question.derived)} if question.derived else {})
 
     def _same_condition(self, text: str) -> bool:
         """Whether a condition as version 0.2 stored it is this stream's."""

@@ -120,6 +120,7 @@ def table_question(
     check_asks(asks)
     derived = derived_table(curator.source, columns, asks, curator.public)
     source, columns, asks = derived.source, derived.by, derived.asks
+    check_asks(asks)  # what is written in two ways may be one: what is found for a measure goes by its name
     refuse_own_groups(groups, columns, curator.given)
     groups = _with_known(groups, columns, derived.values, source)
     reads = derived.numbers((*curator.unit_columns, *columns))

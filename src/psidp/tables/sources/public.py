@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
+from psidp.ledger.entry import digest
 from psidp.tables.columns import need_column
 from psidp.tables.sources.groups import (
     columns_in,
@@ -31,8 +32,9 @@ MOST_KEYS, MOST_VALUES = 20_000, 1_000
 
 def joined(
     source: Source, public: Any, on: str, columns: Sequence[str] | None, given: Any
-) -> tuple[Source, dict[str, tuple[Any, ...]]]:
-    """The source with columns of a public table, and all values that each of these has there.
+) -> tuple[Source, dict[str, tuple[Any, ...]], str]:
+    """The source with columns of a public table, all values that each of these has there, and a digest of what they say
+    of each key.
 
     Refusals depend on the schema and the public table alone.
 
@@ -51,7 +53,7 @@ def joined(
     for name in wanted:
         if name not in table or name == on:
             raise ValueError(f"columns must be of the public table ({', '.join(table)}), got {name!r}.")
-        if name in source.schema:
+        if name.lower() in map(str.lower, source.schema):  # names that differ by case alone are one to some engines
             raise ValueError(
                 f"the public table must not have a column that the table has besides {on!r}, got {name!r}."
             )
@@ -62,7 +64,8 @@ def joined(
     dialect = source.dialect
     made = source.with_columns({n: (value.sql(dialect), dialect.type(value.type.kind)) for n, value in found.items()})
     known = {name: tuple(v for v in value.values if v is not None) for name, value in found.items() if value.values}
-    return made, known
+    said = {name: sorted(zip(keys, map(repr, table[name]), strict=True)) for name in wanted}
+    return made, known, digest([on, said])
 
 
 def _columns(public: Any, on: str, kind: Type, untyped: bool) -> dict[str, list[Any]]:
