@@ -6,11 +6,11 @@ from random import Random
 import duckdb
 
 from bench.timing import Report, interleave
-from psidp.tables.contribution import RowBound
 from psidp.tables.sources import open_source
 from psidp.tables.strategies.image import ImageBound
 from psidp.tables.strategies.residual import Column
 from psidp.tables.totals import Totals
+from psidp.tables.unit_bounds import RowBound
 from psidp.tables.vector import Rows, Vector
 
 ROWS, UNITS = 10_000_000, 1_000_000

@@ -9,8 +9,8 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from psidp import Curator, ask
-from psidp.tables.contribution import NormBound
 from psidp.tables.sources import open_source
+from psidp.tables.unit_bounds import NormBound
 from psidp.tables.vector import Coordinate, Vector
 from reference.bounded_totals import totals as oracle
 from reference.odd_tables import ASKS, SCHEMA, VALUES, engine_totals, grid_of, own, random_table, without_zeros

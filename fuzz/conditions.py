@@ -15,7 +15,7 @@ from unittest.mock import patch
 import duckdb
 
 from psidp.tables.conditions import Condition, compare, functions, reader, tree
-from psidp.tables.engines.base import Dialect
+from psidp.tables.engines.engine import Dialect
 from psidp.tables.sources import Source, open_source
 
 __all__ = ["RELAPSES", "explore"]

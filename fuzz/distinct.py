@@ -9,8 +9,8 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from psidp import ask
-from psidp.tables.contribution import RowBound
 from psidp.tables.sources import open_source
+from psidp.tables.unit_bounds import RowBound
 from reference.bounded_totals import distinct as oracle
 from reference.odd_tables import SCHEMA, engine_totals, random_table
 

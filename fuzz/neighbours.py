@@ -14,7 +14,7 @@ from unittest.mock import patch
 import postgres
 import sparks
 from fuzz.distinct import whole_weights
-from psidp.tables.contribution import NormBound, RowBound
+from psidp.tables.unit_bounds import NormBound, RowBound
 from reference import feature_tables as features
 
 __all__ = ["RELAPSES", "explore", "on_engine", "servers"]

@@ -52,9 +52,9 @@ _HOMES = {
     "Ledger": "psidp.ledger.ledger",
     "Partitions": "psidp.ledger.budget",
     # tables
-    "Cube": "psidp.tables.readings",
+    "Cube": "psidp.tables.cube_answer",
     "Curator": "psidp.tables.curator",
-    "PrivateGroups": "psidp.tables.choices.groups",
+    "PrivateGroups": "psidp.tables.choices.private_groups",
     "ask": "psidp.tables",
     # audit
     "AuditResult": "psidp.auditing.result",

@@ -47,9 +47,9 @@ from psidp.present.card.record import Card as Card
 from psidp.present.card.record import card as card
 from psidp.present.training_bar import training_bar as training_bar
 from psidp.tables import ask as ask
-from psidp.tables.choices.groups import PrivateGroups as PrivateGroups
+from psidp.tables.choices.private_groups import PrivateGroups as PrivateGroups
+from psidp.tables.cube_answer import Cube as Cube
 from psidp.tables.curator import Curator as Curator
-from psidp.tables.readings import Cube as Cube
 
 __version__: str
 __all__: list[str]

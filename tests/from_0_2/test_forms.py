@@ -16,7 +16,7 @@ from psidp import Curator, GaussianMechanism, Guarantee, Ledger, ask
 from psidp.errors import LedgerError, NewerFormError, NewerLedgerError, TamperedLedgerError
 from psidp.present.card import Card, card
 from psidp.tables.answer import Answer
-from psidp.tables.readings import Cube
+from psidp.tables.cube_answer import Cube
 
 HERE = Path(__file__).parent
 WEEKLY = {name: value for name, value in STREAM.items() if name != "psi"}

@@ -12,7 +12,7 @@ from psidp.present.card.events import in_words
 from psidp.present.card.front import front
 from psidp.present.card.markdown import to_markdown
 from psidp.tables.answer import Answer
-from psidp.tables.choices.contribution import UnitNorms
+from psidp.tables.choices.unit_sizes import UnitNorms
 from psidp.tables.estimate import Estimate
 from psidp.tables.notes import Note
 from psidp.tables.words import clipping_words

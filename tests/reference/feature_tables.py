@@ -17,9 +17,9 @@ import pyarrow as pa
 from psidp import Curator, PrivateGroups, ask
 from psidp.tables.axes import Keys
 from psidp.tables.choices.bounds import SIZE_EDGES, NoisyBins, middle_edges, tail_edges
-from psidp.tables.choices.groups import KeyChoice
-from psidp.tables.contribution import NormBound
+from psidp.tables.choices.private_groups import KeyChoice
 from psidp.tables.totals import Totals
+from psidp.tables.unit_bounds import NormBound
 from reference.bounded_totals import plain as plain_question
 from reference.bounded_totals import totals
 

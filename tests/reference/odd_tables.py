@@ -9,8 +9,8 @@ import pyarrow as pa
 from psidp import ask
 from psidp.mechanism.clipping import IntegerGrid
 from psidp.tables.axes import Keys
-from psidp.tables.contribution import NormBound, RowBound
 from psidp.tables.totals import Totals
+from psidp.tables.unit_bounds import NormBound, RowBound
 
 SCHEMA = pa.schema([("u", pa.int64()), ("g", pa.string()), ("h", pa.int64()), ("v", pa.float64()), ("n", pa.int64())])
 EDGES = (-50.0, -1.0, 0.0, 0.1, 7.0, 100.0)

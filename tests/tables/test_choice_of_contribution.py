@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from psidp import Curator, ask
-from psidp.tables.choices.contribution import CANDIDATES, UnitNorms, best_contribution, largest_contribution
-from psidp.tables.contribution import SIZES, NormBound
+from psidp.tables.choices.unit_sizes import CANDIDATES, UnitNorms, best_contribution, largest_contribution
 from psidp.tables.question import prepared
+from psidp.tables.unit_bounds import SIZES, NormBound
 
 EXACT = 1e6
 """A psi at which noise is too small to see, so that what is computed can be compared."""

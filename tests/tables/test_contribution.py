@@ -11,9 +11,9 @@ import pytest
 from psidp import Curator, ask
 from psidp.mechanism.clipping import IntegerGrid
 from psidp.tables.axes import Keys
-from psidp.tables.contribution import FINE, SIZES, KeyBound, NormBound, RowBound
 from psidp.tables.sources import open_source
 from psidp.tables.totals import Totals
+from psidp.tables.unit_bounds import FINE, SIZES, KeyBound, NormBound, RowBound
 from reference.bounded_totals import row_vector
 from reference.bounded_totals import totals as oracle
 from reference.odd_tables import ASKS, SCHEMA, engine_totals, grid_of, totals_of, without_zeros

@@ -16,11 +16,11 @@ import pytest
 import psidp
 from psidp import Guarantee
 from psidp.tables import ask
-from psidp.tables.choices.groups import PrivateGroups
+from psidp.tables.choices.private_groups import PrivateGroups
+from psidp.tables.cube_answer import Cube
 from psidp.tables.curator import Curator
 from psidp.tables.estimate import NOISE
 from psidp.tables.flags import CLIPPING
-from psidp.tables.readings import Cube
 from psidp.tables.strategies import residual
 
 COLUMNS = {"site": ["north", "south", "west"], "month": range(1, 7), "delay": ask.bins([-10, 0, 10, 60])}

@@ -10,7 +10,7 @@ from psidp.strategies.marginals import Marginals
 from psidp.strategies.ordered import ordered
 from psidp.strategies.residual_plan import least_worst
 from psidp.tables import ask
-from psidp.tables.readings import Cube, quantile_estimate
+from psidp.tables.cube_answer import Cube, quantile_estimate
 from psidp.tables.strategies.residual import Column, Residuals
 
 EDGES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0)

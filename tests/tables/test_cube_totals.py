@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psidp.errors import EngineError
-from psidp.tables.contribution import RowBound
 from psidp.tables.sources import open_source
 from psidp.tables.strategies.image import ImageBound
 from psidp.tables.strategies.residual import Column
 from psidp.tables.totals import Totals
+from psidp.tables.unit_bounds import RowBound
 from psidp.tables.vector import Amount, Centred, Present, Rows, Vector
 from reference.cube_tables import COLUMNS, DAYS, SCHEMA, TABLES, VECTORS, WIDER, layers_of, random_row, random_rows
 from reference.cube_totals import (

@@ -15,8 +15,8 @@ import pytest
 import psidp
 from psidp import Curator, PrivateGroups, ask
 from psidp.errors import EngineError
-from psidp.tables.engines.base import whole_numbers
 from psidp.tables.engines.duckdb import DuckDB
+from psidp.tables.engines.engine import whole_numbers
 from psidp.tables.engines.postgres import Postgres
 from psidp.tables.engines.spark import Spark
 from psidp.tables.sources import open_source

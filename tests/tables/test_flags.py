@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from psidp import Curator, ask
-from psidp.tables.choices.contribution import UnitNorms, best_contribution
-from psidp.tables.contribution import SIZES
+from psidp.tables.choices.unit_sizes import UnitNorms, best_contribution
 from psidp.tables.estimate import Estimate
 from psidp.tables.flags import judged
+from psidp.tables.unit_bounds import SIZES
 from reference.repeated import repeated
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import ndtri
 
 from psidp import ask
-from psidp.tables.contribution import NormBound
 from psidp.tables.strategies.identity import IndependentTotals
+from psidp.tables.unit_bounds import NormBound
 
 CONFIDENCE = 0.9
 TIMES = 1500

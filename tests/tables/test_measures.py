@@ -16,7 +16,7 @@ from psidp.cli.main import app
 from psidp.tables.ask import Ask
 from psidp.tables.estimate import Cells, Estimate, Spread
 from psidp.tables.measures import KINDS, Measure, measure_from, options
-from psidp.tables.measures.base import register
+from psidp.tables.measures.measure import register
 from psidp.tables.strategies.identity import IndependentTotals
 from psidp.tables.vector import Rows, Vector
 from reference.bounded_totals import distinct as distinct_totals

@@ -15,7 +15,7 @@ import pytest
 
 from psidp import Curator, PrivateGroups, ask
 from psidp.errors import EngineError
-from psidp.tables.sources.groups import keys_from_text, public_groups
+from psidp.tables.sources.public_groups import keys_from_text, public_groups
 from psidp.tables.types import Type
 from released import released
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from psidp import Curator, ask
 from psidp.mechanism.clipping import IntegerGrid
 from psidp.tables.axes import Keys, OpenKey, Within
-from psidp.tables.contribution import NormBound
 from psidp.tables.sources import open_source
 from psidp.tables.strategies.identity import Identity
 from psidp.tables.totals import Totals
+from psidp.tables.unit_bounds import NormBound
 from psidp.tables.vector import Rows, Vector
 from reference.bounded_totals import totals as oracle
 from reference.odd_tables import (

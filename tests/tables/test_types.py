@@ -8,7 +8,7 @@ import pytest
 from psidp import Curator, PrivateGroups, ask
 from psidp.errors import EngineError
 from psidp.tables.sources import open_source
-from psidp.tables.sources.groups import public_groups
+from psidp.tables.sources.public_groups import public_groups
 from reference.typed_columns import DUCKDB, LITERALS, POSTGRES, SPARK, on_duckdb, on_postgres, on_spark, sources
 from released import released
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from psidp.errors import MissingExtraError
-from psidp.tables.readings import Cube
+from psidp.tables.cube_answer import Cube
 
 __all__ = ["domain_of", "measurements", "synthetic_rows"]
 

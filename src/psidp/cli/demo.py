@@ -18,7 +18,7 @@ from psidp.present.formatting import up
 from psidp.present.words import sentences
 from psidp.tables import ask
 from psidp.tables.answer import Answer
-from psidp.tables.choices.groups import PrivateGroups
+from psidp.tables.choices.private_groups import PrivateGroups
 from psidp.tables.curator import Curator
 
 __all__ = ["demo"]

@@ -21,7 +21,7 @@ from psidp.mechanism.gaussian import FORM as RELEASE
 from psidp.mechanism.stream_store import period_under
 from psidp.present.formatting import up
 from psidp.tables.answer import Answer
-from psidp.tables.readings import Cube
+from psidp.tables.cube_answer import Cube
 from psidp.tables.series import stored_numbers
 
 __all__ = ["answer"]

@@ -23,11 +23,11 @@ from psidp.tables.answer import Answer
 from psidp.tables.ask import Ask
 from psidp.tables.columns import need_column
 from psidp.tables.cube import CubeQuestion
+from psidp.tables.cube_answer import Cube
 from psidp.tables.curator import Curator
 from psidp.tables.measures.binned import check_edges
 from psidp.tables.measures.quantiles import PERCENT
-from psidp.tables.readings import Cube
-from psidp.tables.sources.groups import keys_from_text
+from psidp.tables.sources.public_groups import keys_from_text
 
 __all__ = ["Read", "release_cube", "release_question", "show_cube"]
 

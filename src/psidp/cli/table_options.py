@@ -17,14 +17,14 @@ from psidp.maths.notion import NAMES, OF_A_QUERY
 from psidp.maths.sensitivity import check_adjacency
 from psidp.symbols import SYMBOLS
 from psidp.tables.ask import Ask
-from psidp.tables.choices.groups import PrivateGroups
+from psidp.tables.choices.private_groups import PrivateGroups
 from psidp.tables.columns import need_column
 from psidp.tables.curator import Curator
 from psidp.tables.derived import derived_table
 from psidp.tables.measures import KINDS
-from psidp.tables.measures.base import Option
+from psidp.tables.measures.measure import Option
 from psidp.tables.question import CLIPPING_SHARE
-from psidp.tables.sources.groups import keys_from_text
+from psidp.tables.sources.public_groups import keys_from_text
 
 __all__ = [
     "Groups", "Measures", "Pays", "PlanOnly", "Price", "SummedMeasures", "TableAt", "Which", "Words", "number",

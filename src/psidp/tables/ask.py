@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from psidp.symbols import whole
-from psidp.tables.measures.base import Auto, Measure, check_weight, is_real, measure_from
 from psidp.tables.measures.binned import check_edges
 from psidp.tables.measures.count import Count
 from psidp.tables.measures.distinct import Distinct
 from psidp.tables.measures.geometric_mean import GeometricMean
 from psidp.tables.measures.histogram import Histogram
 from psidp.tables.measures.mean import Mean
+from psidp.tables.measures.measure import Auto, Measure, check_weight, is_real, measure_from
 from psidp.tables.measures.quantiles import MAX, MIN, Quantiles, extreme
 from psidp.tables.measures.ratio import Ratio
 from psidp.tables.measures.share import Share

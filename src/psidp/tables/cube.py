@@ -14,16 +14,16 @@ from psidp.strategies.marginals import Table
 from psidp.strategies.residual_plan import Balance
 from psidp.symbols import symbol
 from psidp.tables.ask import Ask, Bins, Contribution, UpTo, check_contribution
-from psidp.tables.choices.groups import PrivateGroups
+from psidp.tables.choices.private_groups import PrivateGroups
 from psidp.tables.columns import check_key, need_column
+from psidp.tables.cube_answer import Cube, binned
 from psidp.tables.derived import derived_table
 from psidp.tables.notes import Note
 from psidp.tables.payment import Payment
 from psidp.tables.plan import ROWS
 from psidp.tables.price import psi_from_notion
 from psidp.tables.question import Drawn, Priced, Question
-from psidp.tables.readings import Cube, binned
-from psidp.tables.sources.groups import key_tuples, key_types, public_groups, refuse_own_groups
+from psidp.tables.sources.public_groups import key_tuples, key_types, public_groups, refuse_own_groups
 from psidp.tables.sources.source import Source
 from psidp.tables.strategies.image import MOST_COLUMNS
 from psidp.tables.strategies.residual import (

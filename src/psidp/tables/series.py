@@ -17,9 +17,9 @@ from psidp.strategies import Workload
 from psidp.tables.answer import unpacked
 from psidp.tables.ask import Ask
 from psidp.tables.calendar import Calendar
-from psidp.tables.contribution import NormBound
 from psidp.tables.counted import flags_of
 from psidp.tables.estimate import Cells
+from psidp.tables.unit_bounds import NormBound
 
 __all__ = ["Published", "Series", "stored_numbers"]
 

@@ -8,9 +8,9 @@ from typing import Any
 from psidp.forms import check_form
 from psidp.tables.answer import Answer, unpacked
 from psidp.tables.ask import Ask, Bins, Cap
-from psidp.tables.choices.groups import PrivateGroups
+from psidp.tables.choices.private_groups import PrivateGroups
+from psidp.tables.cube_answer import Cube
 from psidp.tables.question import FORM, Question
-from psidp.tables.readings import Cube
 from psidp.tables.strategies.residual import Column
 
 __all__ = ["read_answer", "read_question"]

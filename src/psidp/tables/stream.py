@@ -16,7 +16,7 @@ from psidp.strategies import Participation
 from psidp.symbols import whole
 from psidp.tables.ask import Ask, Cap
 from psidp.tables.calendar import Calendar, Every, as_date
-from psidp.tables.choices.groups import PrivateGroups
+from psidp.tables.choices.private_groups import PrivateGroups
 from psidp.tables.conditions import Condition, readings_words
 from psidp.tables.counted import clipped_asks, counted_words, flags_of
 from psidp.tables.question import Priced, Question

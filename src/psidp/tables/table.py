@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from psidp.maths.notion import Notions, spelled_out
 from psidp.tables.answer import Answer
 from psidp.tables.ask import Ask, Contribution, check_contribution
-from psidp.tables.choices.groups import PrivateGroups
+from psidp.tables.choices.private_groups import PrivateGroups
 from psidp.tables.columns import check_key, need_column
 from psidp.tables.derived import derived_table
 from psidp.tables.estimate import Estimate
@@ -19,7 +19,7 @@ from psidp.tables.payment import Payment
 from psidp.tables.plan import ROWS, Expected, Plan
 from psidp.tables.price import Wanted, wanted_errors
 from psidp.tables.question import Drawn, Priced, Question
-from psidp.tables.sources.groups import key_tuples, key_types, public_groups, refuse_own_groups
+from psidp.tables.sources.public_groups import key_tuples, key_types, public_groups, refuse_own_groups
 from psidp.tables.strategies.identity import Identity
 from psidp.tables.words import answer_notes, full_words, groups_words, plan_notes
 

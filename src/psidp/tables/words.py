@@ -10,13 +10,13 @@ from psidp.ledger.entry import digest
 from psidp.maths.sensitivity import clipped_vector
 from psidp.tables.ask import Ask
 from psidp.tables.choices.bounds import BOUNDS_SHARE, UNSEEN, Bounds
-from psidp.tables.choices.contribution import UnitNorms, largest_contribution
+from psidp.tables.choices.unit_sizes import UnitNorms, largest_contribution
 from psidp.tables.conditions import readings_words, unread
 from psidp.tables.estimate import NOISE, RANK, Estimate
 from psidp.tables.flags import CLIPPING
 from psidp.tables.notes import Note
 from psidp.tables.question import AUTO_SHARE, Drawn, Priced
-from psidp.tables.strategies.base import Noisy
+from psidp.tables.strategies.strategy import Noisy
 
 __all__ = [
     "FLAGS", "answer_notes", "asked_note", "clipping_words", "contribution_note", "flag_notes", "full_words",

@@ -15,7 +15,7 @@ from psidp.present.card.parts import ErrorRange, Mechanism, Scope
 from psidp.present.card.release_words import MOST, release_words
 from psidp.present.card.report_words import UNTOLD
 from psidp.tables.answer import Answer
-from psidp.tables.readings import Cube
+from psidp.tables.cube_answer import Cube
 
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger

@@ -12,7 +12,7 @@ from psidp.present.card.release_words import release_words
 from psidp.present.card.report_words import report_words
 from psidp.present.card.stream_words import Streaming, stream_words
 from psidp.tables.answer import Answer
-from psidp.tables.readings import Cube
+from psidp.tables.cube_answer import Cube
 
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger

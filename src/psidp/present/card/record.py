@@ -28,7 +28,7 @@ from psidp.present.card.stream_words import Streaming
 from psidp.present.finite import finite
 from psidp.symbols import symbol
 from psidp.tables.answer import Answer
-from psidp.tables.readings import Cube
+from psidp.tables.cube_answer import Cube
 
 if TYPE_CHECKING:
     from psidp.ledger.ledger import Ledger

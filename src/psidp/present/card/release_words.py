@@ -7,10 +7,10 @@ from psidp.maths.normal import quantile
 from psidp.mechanism.release import Release
 from psidp.present.card.parts import ErrorRange
 from psidp.tables.answer import Answer
+from psidp.tables.cube_answer import Cube
 from psidp.tables.estimate import Estimate
 from psidp.tables.flags import CLIPPING
 from psidp.tables.notes import Note
-from psidp.tables.readings import Cube
 
 __all__ = ["MOST", "noise_alone", "release_words"]
 

@@ -15,7 +15,7 @@ from psidp.errors import MissingExtraError
 from psidp.tables.conditions.readings import Reading
 from psidp.tables.conditions.text import quoted, read_words, shorten
 from psidp.tables.conditions.tree import Joined, Literal, Value
-from psidp.tables.engines.base import Dialect
+from psidp.tables.engines.engine import Dialect
 from psidp.tables.types import Type
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psidp.tables.engines.base import Dialect
+from psidp.tables.engines.engine import Dialect
 from psidp.tables.types import DECLARED, Type
 
 __all__ = ["Among", "Applied", "Case", "Column", "Compared", "Joined", "Known", "Like", "Literal", "Missing", "Nan"]

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from psidp.tables.engines.base import Engine
 from psidp.tables.engines.duckdb import DuckDB
+from psidp.tables.engines.engine import Engine
 from psidp.tables.engines.postgres import Postgres
 from psidp.tables.engines.spark import Spark
 

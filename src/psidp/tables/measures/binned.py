@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from psidp.tables.estimate import Floats
-from psidp.tables.measures.base import OfColumn, is_real, number, numbers_in_words
+from psidp.tables.measures.measure import OfColumn, is_real, number, numbers_in_words
 from psidp.tables.vector import Rows, Vector
 
 __all__ = ["Binned", "Found", "check_edges", "column_and_edges"]

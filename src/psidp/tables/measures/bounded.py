@@ -5,7 +5,7 @@ from math import inf, sqrt
 from typing import Any, ClassVar, Protocol, Self
 
 from psidp.tables.estimate import Cells, count_flag
-from psidp.tables.measures.base import Measure, OfColumn, Option, is_real, number
+from psidp.tables.measures.measure import Measure, OfColumn, Option, is_real, number
 
 __all__ = ["EXAMPLE_ROWS", "Bounded", "Found", "bounds_in_words", "check_bounds", "column_and_bounds", "digits"]
 

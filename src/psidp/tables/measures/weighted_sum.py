@@ -5,8 +5,8 @@ from math import inf
 from typing import Self
 
 from psidp.tables.estimate import Cells, Estimate, Spread, totals
-from psidp.tables.measures.base import OfColumn, Option, is_real, number, register
 from psidp.tables.measures.bounded import bounds_in_words, check_bounds
+from psidp.tables.measures.measure import OfColumn, Option, is_real, number, register
 from psidp.tables.vector import Amount, Vector
 
 __all__ = ["WeightedSum"]

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from psidp.ledger.budget import shorten
-from psidp.tables.engines.base import quoted
 from psidp.tables.engines.duckdb import DuckDB
+from psidp.tables.engines.engine import quoted
 from psidp.tables.engines.registry import check_engine
 from psidp.tables.sources.csv import CsvFile
-from psidp.tables.sources.parquet import ParquetFile
+from psidp.tables.sources.parquet_through_arrow import ParquetFile
 from psidp.tables.sources.source import Source
 from psidp.tables.types import Type
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from psidp.ledger.budget import shorten
-from psidp.tables.engines.base import Engine, quoted
 from psidp.tables.engines.duckdb import DuckDB
+from psidp.tables.engines.engine import Engine, quoted
 from psidp.tables.engines.registry import engine_at, engine_of
 from psidp.tables.sources.files import is_paths, open_files
 from psidp.tables.sources.frames import arrow_frame

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from psidp.tables.engines.base import Dialect, Engine
+from psidp.tables.engines.engine import Dialect, Engine
 from psidp.tables.types import DECLARED, Type
 
 __all__ = ["Source"]

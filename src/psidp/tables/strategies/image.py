@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from psidp.tables.axes import Axis
-from psidp.tables.contribution import RowBound
-from psidp.tables.engines.base import Dialect
+from psidp.tables.engines.engine import Dialect
+from psidp.tables.unit_bounds import RowBound
 
 __all__ = ["MOST_COLUMNS", "ImageBound"]
 

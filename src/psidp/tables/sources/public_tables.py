@@ -12,7 +12,7 @@ from typing import Any
 
 from psidp.ledger.entry import digest
 from psidp.tables.columns import need_column
-from psidp.tables.sources.groups import (
+from psidp.tables.sources.public_groups import (
     columns_in,
     key_from_text,
     key_types,
