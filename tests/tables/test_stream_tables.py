@@ -102,3 +102,15 @@ def test_an_opening_that_did_not_pay_for_its_noise_publishes_nothing(ledger):
             with pytest.raises((KeyConflictError, ValueError), match="who wrote the entry"):
                 getattr(stream(ledger, table(), name), call)()
         assert ledger.head() == head
+
+
+def test_a_stream_goes_on_under_the_adjacency_that_it_was_opened_for(ledger):
+    stream(ledger, table()).open().publish()
+    other = Curator(table(), "who", ledger=ledger, budget="b", adjacency="replace-one").stream(
+        "s", ask.count(), **TERMS
+    )
+    before = ledger.head()
+    for call in ("open", "plan", "series"):
+        with pytest.raises(KeyConflictError, match="adjacency must be 'add-remove', for which stream 's' was opened"):
+            getattr(other.priced(1.0), call)()
+    assert ledger.head() == before

@@ -77,12 +77,7 @@ class Curator:
         if isinstance(ledger, str | Path):
             raise TypeError(f"ledger must be a psidp.Ledger, such as psidp.Ledger({str(ledger)!r}).")
         terms = None if ledger is None else ledger.budget(budget)
-        self.given = table
-        self.source = open_source(table, name=name, engine=engine, types=types, missing=missing)
-        self.unit_columns = unit_columns(unit)
-        check_unit(self.unit_columns, self.source.schema)
-        if ledger is not None:
-            ledger.check_unit(budget, unit_column(self.unit_columns), same_unit)
+        self.given, self.unit_columns = table, unit_columns(unit)
         self.adjacency: Adjacency = check_adjacency(adjacency or (terms.adjacency if terms else "add-remove"))
         if self.adjacency == "zero-out":
             raise ValueError(
@@ -91,6 +86,14 @@ class Curator:
             )
         named = " and ".join(column.removesuffix("_id") for column in self.unit_columns) or "record"
         self.protects: str = check_text("protects", protects or (terms.unit if terms else named))
+        if ledger is not None:
+            ledger.check_unit(budget, unit_column(self.unit_columns), same_unit)
+        self.source = open_source(table, name=name, engine=engine, types=types, missing=missing)
+        try:
+            check_unit(self.unit_columns, self.source.schema)
+        except (TypeError, ValueError):
+            self.source.close()
+            raise
         self.payment = Payment(ledger, budget or "", self.unit_columns, same_unit, self.source.name)
         self.public: Mapping[str, tuple[Any, ...]] = {}
         words = [missing] if isinstance(missing, str) else missing

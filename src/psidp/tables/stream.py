@@ -7,6 +7,7 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
+from psidp.errors import KeyConflictError
 from psidp.maths.notion import Notions, spelled_out
 from psidp.mechanism.stream_plan import StreamPlan
 from psidp.mechanism.stream_record import StreamRecord
@@ -117,7 +118,12 @@ class Stream:
 
     def plan(self) -> StreamPlan:
         """Cost, strategy and errors; once the stream is open, as they were stored."""
-        return replace(self._record.plan(), counted=self.counted)
+        plan, adjacency = self._record.plan(), self.priced.adjacency
+        if plan.adjacency != adjacency:
+            raise KeyConflictError(
+                f"adjacency must be {plan.adjacency!r}, for which stream {self.name!r} was opened, got {adjacency!r}."
+            )
+        return replace(plan, counted=self.counted)
 
     @property
     def counted(self) -> str:
@@ -148,6 +154,7 @@ class Stream:
         """The stream, paid for. Opening again, after a restart or from another process, costs nothing."""
         priced, payment = self.priced, self.question.curator.payment
         priced.source.exact_text(self.layout.by)  # or no period could be published
+        self.plan()  # refuses another adjacency than that of a stream that is open
         more = payment.event | {name: value for name, value in payment.named.items() if value}
         self._record.open(purpose, more)
         return self
