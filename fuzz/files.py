@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from psidp import Curator, ask
+from psidp.tables.engines.duckdb import DuckDB
 from psidp.tables.sources import Source, files, opening
 
 __all__ = ["RELAPSES", "explore"]
@@ -88,13 +89,18 @@ def _frame(rows: list[tuple[Any, str]]) -> pd.DataFrame:
 def _sniffed(options: str = "") -> Iterator[None]:
     """DuckDB's own reader of CSV, as once used: as text with these options, else in the types that it guesses."""
 
-    def read(engine: Any, title: str, paths: Any) -> Any:
-        return engine.view(title, f"SELECT * FROM read_csv('{paths[0]}', ignore_errors = true{options})")
+    register = DuckDB.register
+
+    def read(engine: DuckDB, title: str, rows: Any) -> Any:
+        if not isinstance(rows, tuple):
+            return register(engine, title, rows)
+        return engine.view(title, f"SELECT * FROM read_csv('{rows[0]}', ignore_errors = true{options})")
 
     def source(engine: Any, text: str, schema: Any, untyped: frozenset[str], *words: str) -> Source:
         return Source(engine, text, schema, untyped if options else frozenset(), *words)
 
-    with patch.object(files, "_csv", read), patch.object(files, "Source", source):
+    csv = patch.object(files, "CsvFile", lambda *paths: paths)
+    with csv, patch.object(DuckDB, "register", read), patch.object(files, "Source", source):
         yield
 
 
