@@ -94,7 +94,7 @@ OTHER_TYPES = (
         "month(day) over () = 1", "wide", "word", "1", "'a'", "", " ", "wide >", "wide = 1 wide", "wide, word",
         "wide = 1; drop table t", "wide = 1 -- and word = 'a'", "wide /* here */ = 1", "wide = 1 # x", "{{ wide }} = 1",
         "wide = 1 as one", "wide as one", "1 < wide < 5", "1 < wide = yes", "wide = 1 = yes", "not = 1", "other = 1",
-        "wide between 1 and 2 = yes", "wide is null = yes", "source.wide = 1", 'source."wide" = 1', "wide = 1 or",
+        "wide between 1 and 2 = yes", "source.wide = 1", 'source."wide" = 1', "wide = 1 or",
         "(wide = 1", "wide = 1)", "wide = @x", "wide = $1", "wide = ?", "wide = :x", "x > inf", "x > -inf", "x > nan",
         "x > infinity",
         "wide = 1_000", "wide = 1,000", "day > 03/01/2025", "day > 2026-02-30", "day > 'soon'", "word = yes",

@@ -135,6 +135,8 @@ def place(request, nasty):
         connection.execute("CREATE TABLE nasty AS FROM given")
         return open_source(connection, name="nasty"), connection
     connection = request.getfixturevalue(request.param)
+    if request.param == "spark":
+        connection.catalog.clearCache()  # frames that tests of other files keep in this session
     return {"postgres": in_postgres, "spark": in_spark}[request.param](connection, nasty), connection
 
 
