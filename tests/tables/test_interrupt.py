@@ -19,6 +19,14 @@ from psidp.tables.strategies.identity import IndependentNoise
 ROWS = pa.table({"who": range(200), "ward": ["A", "B"] * 100})
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """Ctrl-C raises KeyboardInterrupt, also in a process that was started in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def press():
     """Ctrl-C, as the terminal sends it."""
     os.kill(os.getpid(), signal.SIGINT)
