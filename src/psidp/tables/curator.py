@@ -10,14 +10,14 @@ from psidp.maths.sensitivity import Adjacency, check_adjacency
 from psidp.strategies.residual_plan import Balance
 from psidp.symbols import check_text
 from psidp.tables.ask import Ask, Cap, Contribution, UpTo, count
-from psidp.tables.calendar import Every
+from psidp.tables.calendar import Calendar, Every, as_date
 from psidp.tables.columns import check_unit, unit_columns
 from psidp.tables.cube import Bound, CubeQuestion, cube_question
 from psidp.tables.payment import Payment, unit_column
 from psidp.tables.question import CLIPPING_SHARE, Question
 from psidp.tables.sources import joined, open_source
 from psidp.tables.stored import read_question
-from psidp.tables.stream import WAIT, StreamQuestion, stream_question
+from psidp.tables.stream import WAIT, StreamQuestion, lasting_groups, stream_question
 from psidp.tables.table import TableQuestion, table_question
 
 __all__ = ["Curator"]
@@ -248,17 +248,16 @@ class Curator:
             every: "day", "week", "month", "quarter" or "year". since: the first day of the first. periods: how many
                 there will be at most; a generous number costs little.
             arrived: the column that says when a row came into the table: a row counts in the period of its arrival.
-                What arrived in a period that is over must not change; corrections arrive as rows of their own.
+                What arrived in a period that is over must not change; corrections arrive as new rows.
             cap: in which periods a unit counts, such as psidp.ask.cap(at_most=3); needed with a unit.
             windows: lengths of windows that matter, beside single periods and totals to date.
             wait: how long after its end a period is published, so that what arrived in it is there.
 
         Reads no row and spends nothing.
         """
-        return stream_question(
-            self, name, asks, every=every, since=since, periods=periods, arrived=arrived, by=by, groups=groups,
-            where=where, contribution=contribution, cap=cap, windows=windows, confidence=confidence, wait=wait,
-        )  # fmt: skip
+        table = table_question(self, asks, by, lasting_groups(by, groups), where, contribution, confidence, 0.0)
+        calendar = Calendar(every, as_date("since", since), periods)
+        return stream_question(table, name, calendar, arrived, cap, windows, wait)
 
     def question(self, values: Mapping[str, Any]) -> Question:
         """The question that `to_dict` wrote, about this table."""

@@ -16,7 +16,7 @@ from psidp.mechanism.stream_store import TABLE, LedgerStore
 from psidp.strategies import Participation
 from psidp.symbols import whole
 from psidp.tables.ask import Ask, Cap
-from psidp.tables.calendar import Calendar, Every, as_date
+from psidp.tables.calendar import Calendar, as_date
 from psidp.tables.choices.private_groups import PrivateGroups
 from psidp.tables.conditions import Condition, readings_words
 from psidp.tables.counted import clipped_asks, counted_words, flags_of
@@ -24,10 +24,10 @@ from psidp.tables.question import Priced, Question
 from psidp.tables.series import Published, Series
 from psidp.tables.sources.source import Source
 from psidp.tables.strategies.toeplitz import Toeplitz
-from psidp.tables.table import TableQuestion, table_question
+from psidp.tables.table import TableQuestion
 from psidp.tables.words import read_as_numbers
 
-__all__ = ["WAIT", "Stream", "StreamQuestion", "stream_question"]
+__all__ = ["WAIT", "Stream", "StreamQuestion", "lasting_groups", "stream_question"]
 
 WAIT = datetime.timedelta(hours=1)
 """How long after its end a period is published, so that what arrived in it is there."""
@@ -280,26 +280,35 @@ class Stream:
 
 
 def stream_question(
-    curator: Any,
+    table: TableQuestion,
     name: str,
-    asks: Sequence[Ask],
-    *,
-    every: Every,
-    since: datetime.date | str,
-    periods: int,
+    calendar: Calendar,
     arrived: str,
-    by: str | Sequence[str],
-    groups: Any,
-    where: Any,
-    contribution: float,
     cap: Cap | None,
     windows: Sequence[int],
-    confidence: float,
     wait: datetime.timedelta,
 ) -> StreamQuestion:
-    """The question, or a refusal that looked at schema and parameters alone."""
+    """The table's question asked again in every period, or a refusal that looked at schema and parameters alone."""
+    curator = table.curator
     if curator.ledger is None:
         raise ValueError("a stream needs a ledger and a budget, which keep its strategy and what it published.")
+    if not wait >= datetime.timedelta(0):
+        raise ValueError(f"wait (from the end of a period until it is published) must not be negative, got {wait}.")
+    for ask in table.asks:
+        _check(ask)
+    has_unit = bool(curator.unit_columns)
+    promise = _promise(cap, calendar, has_unit)
+    column = _arrived(arrived, curator)
+    lengths = tuple(sorted({whole("windows", length) for length in windows}))
+    layout = Toeplitz(calendar, column, promise, table.layout.by, table.layout.groups, lengths, capped=has_unit)
+    return StreamQuestion(
+        table.asks, layout, table.where, table.confidence, 0.0, _read_arrived(table, column), curator,
+        table.readings, table.derived, name=name, wait=wait,
+    )  # fmt: skip
+
+
+def lasting_groups(by: str | Sequence[str], groups: Any) -> Any:
+    """The groups, or a refusal of those that could change while a stream goes on."""
     if by and groups is None:
         columns = by if isinstance(by, str) else ", ".join(map(str, by))
         raise ValueError(
@@ -308,22 +317,7 @@ def stream_question(
         )
     if isinstance(groups, PrivateGroups):
         raise ValueError("groups must be public in a stream: they cannot change while it goes on, got PrivateGroups.")
-    if not wait >= datetime.timedelta(0):
-        raise ValueError(f"wait (from the end of a period until it is published) must not be negative, got {wait}.")
-    table = table_question(curator, asks, by, groups, where, contribution, confidence, 0.0)
-    for ask in table.asks:
-        _check(ask)
-    calendar = Calendar(every, as_date("since", since), periods)
-    promise = _promise(cap, calendar, bool(curator.unit_columns))
-    column = _arrived(arrived, curator)
-    lengths = tuple(sorted({whole("windows", length) for length in windows}))
-    layout = Toeplitz(
-        calendar, column, promise, table.layout.by, table.layout.groups, lengths, capped=bool(curator.unit_columns)
-    )
-    return StreamQuestion(
-        table.asks, layout, table.where, table.confidence, 0.0, _read_arrived(table, column), curator,
-        table.readings, table.derived, name=name, wait=wait,
-    )  # fmt: skip
+    return groups
 
 
 def _check(ask: Ask) -> None:
