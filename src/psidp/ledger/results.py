@@ -14,7 +14,7 @@ from psidp.ledger.log import NOTE, EntryLog
 __all__ = ["Result", "results_of", "unreleased"]
 
 Result = Literal["answer stored", "in parts", "not kept", "no answer stored", "interrupted", "failed"]
-"""answer stored: under its retry key. in parts: a stream, whose periods are entries of their own, or a training run.
+"""answer stored: under its retry key. in parts: a stream, whose periods are separate entries, or a training run.
 not kept: released without a retry key, unless its process ended first. no answer stored: under its retry key, since it
 is in progress or its process ended. interrupted: it failed while the answer was drawn, and none was stored. failed:
 before anything was drawn, so that nothing was released."""

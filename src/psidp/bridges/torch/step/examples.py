@@ -27,7 +27,7 @@ def mapped(f: Callable[[torch.Tensor], Any], examples: Examples) -> Any:
 
 
 def own_code(tensor: torch.Tensor) -> bool:
-    """Whether a class of somebody else's says what functions of torch do with a tensor."""
+    """Whether a class outside torch overrides what torch's functions do with a tensor."""
     told = {"__torch_function__", "__torch_dispatch__"}
     return any(
         told & vars(kind).keys() for kind in type(tensor).__mro__ if kind.__module__.partition(".")[0] != "torch"

@@ -70,7 +70,7 @@ LEAF = "torch::autograd::AccumulateGrad"
 
 WHOLE = (
     "model and loss must keep the examples of a micro-batch apart, but {what} has code that "
-    "sees all of them at once, or as plain tensors: a vmap rule or a kernel of its own. Let torch make the rule of an "
+    "sees all of them at once, or as plain tensors: its own vmap rule or kernel. Let torch make the rule of an "
     "autograd.Function (generate_vmap_rule = True), or write an operator with functions of torch."
 )
 WRITTEN = (

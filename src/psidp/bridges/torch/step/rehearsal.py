@@ -24,7 +24,7 @@ def zeros(examples: Examples) -> Examples:
 
 
 def made_up(examples: Examples, many: int) -> Examples:
-    """So many examples in the shapes and types of these: floats between 0 and 1, other ones in each, and zeros."""
+    """Made-up examples, shaped and typed like these: floats from 0 to 1 that differ between examples, else zeros."""
 
     def one(tensor: torch.Tensor) -> torch.Tensor:
         made = tensor.new_zeros((many, *tensor.shape[1:]))

@@ -74,7 +74,7 @@ COUNTED = (
 )
 COMPANY = (
     "model and loss must keep the examples of a micro-batch apart, but the gradient of one changes with the values of "
-    "the others: look for an autograd.Function or operator with a vmap rule of its own. Let torch make the rule "
+    "the others: look for an autograd.Function or operator with its own vmap rule. Let torch make the rule "
     "(generate_vmap_rule = True), or take micro_batch=1."
 )
 
